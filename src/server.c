@@ -259,8 +259,10 @@ static void tell_all_stopping(struct server *srv) {
 	struct client *c;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
 		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
-		client_tell(c, notice_end(&b));
+		if (!c->carrier) { /* once a connection */
+			notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
+			client_tell(c, notice_end(&b));
+		}
 		client_release(c); /* its wait ends with an error */
 	}
 }
@@ -716,7 +718,7 @@ static void clean_up(struct server *srv) {
 	srv->store = NULL;
 	listen_close(srv->listener);
 	srv->listener = NULL;
-	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
+	while ((c = LIST_TOP(&srv->router->clients, struct client, node)) != NULL) client_kill(c); /* and its channels */
 	trust_ask_no_more(srv->router);
 	pressure_close(srv->pressure);
 	drop_sessions(srv);

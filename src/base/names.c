@@ -22,6 +22,13 @@ bool names_add(struct names *s, const char *name, size_t n) {
 	return false;
 }
 
+bool names_copy(struct names *to, const struct names *from) {
+	struct name *one, *next;
+	HASH_ITER (hh, from->table, one, next)
+		if (!names_add(to, one->text, one->n)) return false;
+	return true;
+}
+
 size_t names_count(const struct names *s) {
 	return HASH_COUNT(s->table);
 }

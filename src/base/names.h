@@ -22,5 +22,6 @@ struct names {
 /* Add the name unless the set has it. Return false without memory, with the set unchanged. */
 bool names_add(struct names *s, const char *name, size_t n);
 bool names_have(const struct names *s, const char *name, size_t n);
+bool names_copy(struct names *to, const struct names *from); /* add them all; false without memory */
 size_t names_count(const struct names *s);
 void names_free(struct names *s);

@@ -33,6 +33,7 @@ struct attachment *attachment_new(struct router *r, struct client *c, struct ses
 	list_add_tail(&s->attachments, &a->node);
 	s->n_attachments++;
 	c->attachment = a;
+	c->spent = false;
 	client_speak(c, session_dialect(s));
 	session_used(s);
 	session_changed(s);
@@ -97,11 +98,18 @@ void attachment_leave(struct client *c, const char *why) {
 }
 
 /* A half-closed client stays until everything that it waits for was sent (contract 7). */
+/* Return true for a channel that has begun nothing: if its client waits for nothing, it is over. */
+static bool is_idle_channel(const struct client *c) {
+	const struct attachment *a = c->attachment;
+	return c->carrier && a && a->session->by_client && !a->session->conversation_id;
+}
+
 void attachment_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
 	struct router *r = c->world;
-	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
+	bool over = (c->ended && !client_has_channels(c)) || is_idle_channel(c);
+	if (!over || c->closing || c->dead || client_holds(c)) return;
 	if (r->events->is_asker && r->events->is_asker(r, c)) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || handshake_waits(a->session, c, SPAN_NONE)) return;

@@ -17,6 +17,7 @@
 #define TAG_MAX 40
 #define SEND_BUDGET ((size_t)512 * 1024)      /* bytes of one write, except for one longer line */
 #define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* the client is not read while its mail exceeds this */
+#define CHANNEL_MAIL SEND_BUDGET              /* the channels of a client wait while its mail exceeds this */
 #define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and it is cut off beyond this */
 
 struct mail {
@@ -54,13 +55,25 @@ static void free_client(void *arg) {
 	free(c);
 }
 
+/* A channel has the number of its carrier's descriptor, and only looks at it. */
+static void close_io(struct client *c) {
+	if (!c->carrier) {
+		loop_fd_stop(&c->io);
+		close(c->io.fd);
+		return;
+	}
+	list_del(&c->channel);
+	client_release(c->carrier); /* its line may have waited for this channel */
+	if (c->carrier->closing) client_wake(c->carrier);
+}
+
 void client_kill(struct client *c) {
 	if (c->dead) return;
 	c->dead = true;
-	loop_fd_stop(&c->io);
+	for (struct client *one; (one = LIST_TOP(&c->channels, struct client, channel)) != NULL;) client_kill(one);
 	loop_task_stop(&c->flush_task);
 	loop_task_stop(&c->serve_task);
-	close(c->io.fd);
+	close_io(c);
 	watch_drop(c->watch);
 	c->watch = NULL;
 	list_del(&c->node);
@@ -120,6 +133,7 @@ static void charge(struct client *c) {
 }
 
 static void want(struct client *c) {
+	if (c->carrier) return;
 	bool reads = !c->paused && !client_holds(c) && !c->more;
 	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, reads, c->blocked);
 	if (!ok) doom(c);
@@ -182,12 +196,22 @@ static void take_rest(struct client *c) {
 	chunk_drop(&rest);
 }
 
+/* The channels get no more either; one with a held line reports it after that. */
+static void no_more(struct client *c) {
+	struct client *one;
+	LIST_FOR_EACH (one, &c->channels, struct client, channel) {
+		one->ended = true;
+		if (!client_holds(one)) one->events->no_more(one);
+	}
+	c->events->no_more(c);
+}
+
 static void input_ended(struct client *c) {
 	take_rest(c); /* it came before the end, and has the client's rights */
 	if (c->dead) return;
 	c->ended = true;
 	want(c);
-	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else after its held line */
+	if (!c->dead && !client_holds(c)) no_more(c); /* else after its held line */
 }
 
 void client_hold(struct client *c, struct chunk line) {
@@ -223,6 +247,7 @@ static void on_serve(void *arg) {
 	}
 	serve_held(c);
 	if (c->dead || c->doomed || c->evicted || client_holds(c)) return;
+	if (c->carrier) client_release(c->carrier); /* its line may have waited for this one */
 	take_lines(c);
 	if (c->dead || c->doomed || c->evicted || waits(c)) return;
 	want(c);
@@ -231,7 +256,7 @@ static void on_serve(void *arg) {
 	if (client_hung_up(c))
 		client_kill(c);
 	else
-		c->events->no_more(c);
+		no_more(c);
 }
 
 void client_release(struct client *c) {
@@ -498,16 +523,29 @@ static void check_overtaken(struct client *c) {
 	c->events->overtaken(c, from, to);
 }
 
+/* Let the channels write again. */
+static void unblock_channels(struct client *c) {
+	struct client *one;
+	LIST_FOR_EACH (one, &c->channels, struct client, channel) {
+		if (!one->blocked) continue;
+		one->blocked = false;
+		one->blocked_since = 0;
+		client_wake(one);
+	}
+}
+
 static void after_flush(struct client *c, bool done) {
+	if (c->mail_bytes < CHANNEL_MAIL) unblock_channels(c);
 	if (c->paused && c->mail_bytes < MAIL_PAUSE / 2) {
 		c->paused = false;
 		want(c);
 		serve_later(c);
+		if (c->carrier) client_release(c->carrier);
 	}
 	if (c->dead) return;
 	if (!done)
 		loop_defer(c->loop, &c->flush_task);
-	else if (c->closing && !waits(c))
+	else if (c->closing && !waits(c) && !client_has_channels(c))
 		client_kill(c);
 	if (!c->dead) c->events->pace(c, false);
 }
@@ -548,6 +586,20 @@ static void send_failed(struct client *c, int number) {
 	send_nothing(c);
 }
 
+static struct chunk tagged(const struct item *it, const char *tag) {
+	struct chunk parts[] = {{NULL, it->line.data, it->split},
+							{NULL, tag, it->tag},
+							{NULL, it->line.data + it->split, it->line.len - it->split}};
+	return it->tag ? chunk_join(parts, ARRAY_SIZE(parts)) : chunk_ref(it->line);
+}
+
+/* A channel: its lines become mail of its carrier, which shares their bytes. */
+static void hand_on(struct client *c, struct batch *b, bool done) {
+	for (size_t i = 0; i < b->n_items; i++) client_post(c->carrier, tagged(&b->items[i], b->tags[i]));
+	consume(c, b, b->bytes);
+	after_flush(c, done);
+}
+
 static void flush(struct client *c) {
 	struct batch b;
 	if (c->dead) return;
@@ -566,10 +618,18 @@ static void flush(struct client *c) {
 	}
 	check_overtaken(c);
 	if (c->dead) return;
+	if (c->carrier && c->carrier->mail_bytes >= CHANNEL_MAIL) {
+		set_blocked(c);
+		return;
+	}
 	bool done = gather(c, &b);
 	if (b.bytes == 0) {
 		c->cursor = b.cursor;
 		after_flush(c, done);
+		return;
+	}
+	if (c->carrier) {
+		hand_on(c, &b, done);
 		return;
 	}
 	ssize_t n = fd_sendv(c->io.fd, b.iov, b.n_iov);
@@ -594,7 +654,7 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 						   const struct client_events *events, struct router *world) {
 	struct client *c = calloc(1, sizeof *c);
 	if (!c) {
-		close(fd);
+		if (fd >= 0) close(fd);
 		return NULL;
 	}
 	c->loop = loop;
@@ -602,6 +662,8 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	c->world = world;
 	client_speak(c, NULL);
 	list_init(&c->node);
+	list_init(&c->channels);
+	list_init(&c->channel);
 	list_init(&c->mail);
 	lines_init(&c->in, pool, max_line);
 	loop_task_init(&c->flush_task, on_flush, c);
@@ -632,6 +694,33 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, struct sha
 	watch_drop(c->watch);
 	free(c);
 	return NULL;
+}
+
+void client_carry_channel(struct client *channel, struct client *carrier) {
+	channel->carrier = carrier;
+	channel->io.fd = carrier->io.fd;
+	list_add_tail(&carrier->channels, &channel->channel);
+}
+
+struct client *client_new_channel(struct client *carrier, struct shares *shares) {
+	struct client *c = make(carrier->loop, carrier->in.pool, -1, carrier->in.max, carrier->events, carrier->world);
+	if (!c) return NULL;
+	c->name = str_dup(carrier->name);
+	if ((carrier->name && !c->name) || !share_join(&c->member, shares, carrier->peer.uid)) {
+		free_client(c);
+		return NULL;
+	}
+	c->peer = carrier->peer;
+	c->watch = carrier->watch;
+	if (c->watch) c->watch->users++;
+	c->origin = carrier->origin;
+	c->family = carrier->family;
+	memcpy(c->program, carrier->program, sizeof c->program);
+	c->since = now_ms();
+	c->own = carrier->own;
+	c->chooses = true; /* it is in one session, or in none */
+	client_carry_channel(c, carrier);
+	return c;
 }
 
 static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
@@ -746,10 +835,7 @@ void client_leave_tape(struct client *c) {
 		char tag[TAG_MAX];
 		struct item it = {.line = e->line};
 		if (c->filter.tag) make_tag(tag, &it, seq);
-		struct chunk parts[] = {{NULL, it.line.data, it.split},
-								{NULL, tag, it.tag},
-								{NULL, it.line.data + it.split, it.line.len - it.split}};
-		struct mail *m = new_mail(c, it.tag ? chunk_join(parts, 3) : chunk_ref(e->line), 0);
+		struct mail *m = new_mail(c, tagged(&it, tag), 0);
 		if (m) list_add_tail(next, &m->node);
 	}
 	unplace(c, next, UINT64_MAX);
@@ -759,7 +845,9 @@ void client_leave_tape(struct client *c) {
 }
 
 void client_close(struct client *c) {
+	struct client *one;
 	if (c->dead) return;
+	LIST_FOR_EACH (one, &c->channels, struct client, channel) client_close(one);
 	client_leave_tape(c);
 	c->closing = true;
 	c->ended = true;
@@ -871,6 +959,7 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	CARRY(c, cl->closing);
 	CARRY(c, cl->paused);
 	CARRY(c, cl->doomed);
+	CARRY(c, cl->spent);
 	carry_chunk(c, &cl->held);
 	CARRY(c, cl->starting);
 	CARRY(c, cl->makes);
@@ -878,12 +967,11 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
 				  struct watches *watches, size_t max_line, const struct client_events *events, struct router *world) {
-	int fd = c->saving ? (*client)->io.fd : -1;
+	int fd = c->saving && !(*client)->carrier ? (*client)->io.fd : -1;
 	carry_mark(c, "client");
 	carry_fd(c, &fd, S_IFSOCK);
 	if (!c->saving) {
 		*client = NULL;
-		if (fd < 0) carry_fail(c, "a client has no socket");
 		if (!carry_ok(c)) return;
 		if (!(*client = make(loop, pool, fd, max_line, events, world))) {
 			carry_fail(c, "out of memory");
@@ -894,7 +982,7 @@ void client_carry(struct carry *c, struct client **client, struct loop *loop, st
 }
 
 void client_resume(struct client *c) {
-	c->more = true;
+	c->more = !c->carrier;
 	want(c);
 	serve_later(c);
 	if (c->doomed) doom(c);

@@ -7,6 +7,10 @@
  * In one turn of the loop a client is read once and served at most LIMITS_TURN_LINES lines, fewer if they take long.
  * The rest waits in `in` for later turns, between which others are served; until then no more is read.
  *
+ * A channel is a client without a descriptor of its own: it has a place in another session for the same peer, and its
+ * lines pass through the connection of its carrier. The carrier's lines that are for it are served as its own; its
+ * output becomes mail of the carrier. It ends with its carrier.
+ *
  * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes
  * and lines, times in ms (monotonic).
  */
@@ -58,7 +62,10 @@ struct client_filter {
 enum starved { STARVED_NOT, STARVED_SHARE, STARVED_MEMORY };
 
 struct client {
-	struct list node; /* in the server's list of clients */
+	struct list node;       /* in the server's list of clients */
+	struct client *carrier; /* this is a channel of that client; NULL: it is a connection */
+	struct list channels;   /* of this connection, by `channel` */
+	struct list channel;
 	struct loop *loop;
 	const struct client_events *events;
 	struct router *world;
@@ -105,6 +112,7 @@ struct client {
 	struct share_member member;
 	bool blocked, ended, closing, dead, paused;
 	bool doomed;          /* it is cut off at the end of the turn */
+	bool spent;           /* it was to end with its session, and has channels: it ends with the last one */
 	bool deaf;            /* its peer takes no more bytes: its lines are still served */
 	size_t evicted;       /* not 0: it is closed at the end of the turn, for so many bytes */
 	bool taking;          /* its lines are being served: its bytes are not known */
@@ -119,6 +127,17 @@ struct client {
 struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
 						  const struct client_events *events, struct router *world);
+/* Make a channel of this connection. The caller gives it a number and a place in the list. NULL without memory. */
+struct client *client_new_channel(struct client *carrier, struct shares *shares);
+static inline bool client_has_channels(const struct client *c) {
+	return !list_empty(&c->channels);
+}
+/* The channel that is being restored becomes one of this connection. */
+void client_carry_channel(struct client *channel, struct client *carrier);
+/* Return true if it can take no line now: those of its carrier wait for it. */
+static inline bool client_is_full(const struct client *c) {
+	return c->held.data != NULL || c->paused;
+}
 /* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same for a line of the child that the connection may not want. */

@@ -75,6 +75,17 @@ static void load_client(struct carry *c, struct router *r) {
 	r->n_subscribers += one->subscribed;
 }
 
+/* After all clients: they may have any order. */
+static void carry_carrier(struct carry *c, struct client *one) {
+	struct client *carrier = one->carrier;
+	carry_client(c, &carrier);
+	if (c->saving || !carry_ok(c)) return;
+	if ((carrier != NULL) == (one->io.fd >= 0) || (carrier && carrier->carrier))
+		carry_fail(c, "a client has no socket");
+	else if (carrier)
+		client_carry_channel(one, carrier);
+}
+
 static void carry_clients(struct carry *c, struct router *r) {
 	struct client *one;
 	size_t n = carry_count(c, r->n_clients);
@@ -83,6 +94,8 @@ static void carry_clients(struct carry *c, struct router *r) {
 			client_carry(c, &one, r->loop, &r->pool, &r->watches, 0, &from_client_events, r);
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
+	if (!carry_ok(c)) return;
+	LIST_FOR_EACH (one, &r->clients, struct client, node) carry_carrier(c, one);
 }
 
 /* --- attachments -------------------------------------------------------------------------------------------------- */

@@ -389,7 +389,8 @@ static void fail_calls(struct session *s, const char *text, bool ends) {
 
 /* Return true if the session ends: a shim's session ends with its child, except for a restart by the daemon. */
 static bool session_ends(const struct session *s, const struct session_exit *e) {
-	if (s->ephemeral) return !(e->wanted && s->then == THEN_RESTART);
+	bool closed = session_has_steps(s) && e->wanted && s->then == THEN_SLEEP && !s->brief; /* by its client */
+	if (s->ephemeral) return !closed && !(e->wanted && s->then == THEN_RESTART);
 	return e->wanted && s->then == THEN_REMOVE;
 }
 
@@ -451,7 +452,8 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	turns_failed(s, e, text);
 	bool no_child = e->never_ran && e->wanted;
 	struct chunk notice = no_child ? CHUNK_NONE : e->stuck ? stuck_notice(s) : exit_notice(s, e);
-	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
+	bool goes_on = (e->wanted && s->then == THEN_RESTART) || (s->ephemeral && !ends);
+	if (notice.data && !goes_on) tell_private_exit(s, notice);
 	if (notice.data && e->stuck) tell_stopper(s, notice);
 	if (notice.data || !no_child) notify_session(s, notice);
 	if (failed) tell_failed(s, s->reason ? s->reason : text);

@@ -2,6 +2,7 @@
 #include "core/from_client.h"
 #include "core/asks.h"
 #include "core/attachment.h"
+#include "core/channels.h"
 #include "core/client_handles.h"
 #include "core/execute.h"
 #include "core/gate.h"
@@ -60,9 +61,8 @@ static bool restricts(const struct client *c, const struct gate_row *row, struct
 }
 
 /* Two answers under one id would be indistinguishable. */
-static bool is_duplicate(struct client *c, struct session *s, struct span id) {
-	if (!call_is_open(&s->calls, c->id, id) && !handshake_waits(s, c, id) && !(id.p && execute_open(s, c, id)))
-		return false;
+static bool is_duplicate(struct client *c, struct span id) {
+	if (!channels_with(c, id)) return false;
 	notify_fail(c, id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
 	return true;
 }
@@ -75,7 +75,7 @@ static void on_initialize(struct client *c, struct session *s, struct chunk line
 
 static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					   const struct gate_row *row) {
-	if (is_duplicate(c, s, e->request_id)) return;
+	if (is_duplicate(c, e->request_id)) return;
 	if (requests_has_bad_timeout(c, e) || !requests_may_send(c, s, e, e->request_id, line.len)) return;
 	session_used(s);
 	switch (row->act) {
@@ -83,7 +83,7 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		on_initialize(c, s, line, e);
 		break;
 	case ACT_KEPT:
-		kept_ask(c, s, line, e);
+		if (kept_ask(c, s, line, e)) channels_open(c, line, e);
 		break;
 	case ACT_INTERRUPT:
 		intake_interrupt(c, s, line, e);
@@ -215,7 +215,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	bool foreign = who == TRUST_AGENT && trust_is_closed_to(s, c);
 	gate_judge(router_gate(c), foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
-	if (notify_is_request(c, m) && is_duplicate(c, s, m->env.request_id)) return false;
+	if (notify_is_request(c, m) && is_duplicate(c, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
 								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
 													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c));
@@ -225,7 +225,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 
 /* Return true if a prompt may be one more open request. False: the client was notified. */
 static bool may_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	return !is_duplicate(c, s, e->request_id) && requests_may_send(c, s, e, e->request_id, line.len);
+	return !is_duplicate(c, e->request_id) && requests_may_send(c, s, e, e->request_id, line.len);
 }
 
 /* Return true if the line names another conversation than the session's; the client was notified. */
@@ -237,8 +237,8 @@ static bool is_of_another(struct client *c, const struct session *s, const struc
 		return false;
 	if (text && router_has_conversation(s, text)) return false;
 	notify_refuse(c, m, PLENUM_E_BAD_REQUEST,
-				  "%s: this connection is attached to session %s, whose conversation is %s (leave it out, or open "
-				  "another connection)",
+				  "%s: this connection is attached to session %s, whose conversation is %s, and to none that has this "
+				  "one (load or resume it first)",
 				  session_dialect(s)->conversation_id, s->name,
 				  s->conversation_id ? s->conversation_id : "not known yet");
 	return true;
@@ -275,7 +275,7 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 	const struct dialect *checked = c->dialect;
 	if (is_verb(m)) {
 		note_choice(c, m->env.inner_subtype);
-		if (a && is_duplicate(c, a->session, id)) return;
+		if (is_duplicate(c, id)) return;
 		r->events->verb(r, c, line, &m->env);
 		return;
 	}
@@ -303,6 +303,27 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 	if (row && row->act == ACT_CHANGE && restricts(c, row, m->env.request)) requests_need_change(c, row->what);
 	serve(c, line, body, m);
 	if (needed) handshake_served(c);
+}
+
+/* The line of a client was served, and waits for nothing: the next one is about something else, after any refusal. */
+static void line_over(struct client *c) {
+	const struct attachment *a = c->attachment;
+	if (a) session_changed(a->session);
+	if (client_holds(c)) return;
+	inquiry_over(c);
+	starts_leave(c);
+}
+
+/* Serve a valid line of a connection in the session that it is for. */
+static void route(struct client *c, struct chunk line, struct span body, const struct message *m) {
+	struct client *to = channels_of(c, m);
+	if (to != c && client_is_full(to)) {
+		client_hold(c, line);
+		return;
+	}
+	if (to != c) to->lines_in = c->lines_in; /* for the number in an error */
+	on_message(to, line, body, m);
+	if (to != c) line_over(to);
 }
 
 /* Measure a part of a long line that was checked: its readers step over its long values. Return true at the end. */
@@ -348,9 +369,9 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	else if (!good)
 		refuse_line(c, body, id, code, error);
 	else if (rewritten.data)
-		on_message(c, rewritten, splice_body(rewritten), &m);
+		route(c, rewritten, splice_body(rewritten), &m);
 	else
-		on_message(c, line, body, &m);
+		route(c, line, body, &m);
 	chunk_drop(&rewritten);
 }
 
@@ -374,11 +395,7 @@ static void on_line(struct client *c, struct chunk line) {
 		lengths_free(lengths);
 		if (k) c->checker->free(k);
 	}
-	const struct attachment *a = c->attachment;
-	if (a) session_changed(a->session);
-	if (client_holds(c)) return;
-	inquiry_over(c);
-	starts_leave(c); /* after any refusal: the next line is about something else */
+	line_over(c);
 }
 
 /* The id's line was not checked. */
@@ -462,6 +479,7 @@ static void on_gone(struct client *c) {
 	lengths_free(c->lengths);
 	c->lengths = NULL;
 	attachment_leave(c, "disconnected");
+	if (c->carrier) channels_gone(c->carrier);
 	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;
 	r->n_clients--;

@@ -25,7 +25,7 @@ static void repeat(struct client *c, const struct session *s) {
 	}
 }
 
-/* again: it has waited before. Return KEPT_LATER or KEPT_PASS for a request that is not answered. */
+/* again: it has waited before. Return KEPT_LATER, KEPT_PASS or KEPT_ANOTHER for a request that is not answered. */
 static enum dialect_kept answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
 	struct dialect_ask ask = {.e = e,
@@ -46,7 +46,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	if (kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) {
 		const char *code = kept == KEPT_FORBIDDEN ? PLENUM_E_NOT_ALLOWED : PLENUM_E_BAD_REQUEST;
 		notify_fail(c, e->request_id, code, "%s", error);
-	} else if (kept != KEPT_LATER && kept != KEPT_PASS) {
+	} else if (kept == KEPT_ANSWER || kept == KEPT_REPLAY) {
 		c->dialect->put_success(&b, e->request_id, body.data);
 		client_post(c, notice_chunk(&b));
 	}
@@ -100,30 +100,31 @@ static bool join(struct client *c, struct session *s) {
 	return true;
 }
 
-void kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
 	struct session *other = holder(c, s, e);
 	if (other && session_dialect(other) != c->dialect) {
 		char why[ROUTER_IN_USE_MAX];
 		router_in_use_text(why, other->name);
 		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why);
-		return;
+		return false;
 	}
 	if (other && !join(c, other)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
-		return;
+		return false;
 	}
 	if (other) s = other;
 	inquiry_take_login(s, c);
 	enum dialect_kept kept = answer(c, s, e, false);
 	if (kept == KEPT_PASS) requests_send(c, s, line, e, NULL, NULL);
-	if (kept != KEPT_LATER) return;
+	if (kept != KEPT_LATER) return kept == KEPT_ANOTHER;
 	if (!session_wake(s, error)) {
 		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
-		return;
+		return false;
 	}
 	add_waiter(c, s, line, e);
 	if (s->waits && session_has_child(s)) steps_next(s);
+	return false;
 }
 
 void kept_due(struct session *s) {

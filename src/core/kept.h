@@ -11,7 +11,9 @@ struct attachment;
 struct client;
 struct session;
 
-void kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* Answer a request from what the child told, now or when it is told. Return true if it begins another conversation
+ * (core/channels.h), and was not served. */
+bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void kept_due(struct session *s); /* a step was answered: serve the clients that wait for it */
 /* A step has failed: its clients get the reason. Return true if the start goes on with another try of theirs. */
 bool kept_failed(struct session *s, const char *why);

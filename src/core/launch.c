@@ -83,6 +83,26 @@ void launch_free(struct launch *l) {
 	*l = (struct launch){0};
 }
 
+static bool copy_words(struct words *to, const struct words *from) {
+	for (size_t i = 0; i < from->n; i++)
+		if (!words_add(to, from->v[i])) return false;
+	return true;
+}
+
+bool launch_copy(struct launch *to, const struct launch *from) {
+	*to = (struct launch){.asker = from->asker,
+						  .asker_start = from->asker_start,
+						  .has_argv = from->has_argv,
+						  .no_asks = from->no_asks,
+						  .env_only = from->env_only,
+						  .uid = from->uid,
+						  .umask = from->umask};
+	if (from->login) to->login = login_ref(from->login);
+	to->cwd = strdup(from->cwd);
+	return to->cwd && copy_words(&to->args, &from->args) && copy_words(&to->env, &from->env) &&
+		   copy_words(&to->argv, &from->argv);
+}
+
 /* --- environment -------------------------------------------------------------------------------------------------- */
 
 struct variable {

@@ -37,6 +37,8 @@ struct launch {
 };
 
 void launch_free(struct launch *l);
+/* Copy all but the conversation and the place of the start. False without memory; free *to in any case. */
+bool launch_copy(struct launch *to, const struct launch *from);
 /* Let the next child go on with this conversation; takes over id. NULL: with a new one. */
 void launch_resume(struct launch *l, char *id);
 /* Let it start in this directory; takes over cwd. No absolute path: no change. */

@@ -15,7 +15,7 @@ static bool close_ended(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		size_t before = s->n_attachments;
-		if (a->client->ended) attachment_close_ended(a->client);
+		if (a->client->ended || a->client->carrier) attachment_close_ended(a->client);
 		if (s->n_attachments < before && loop_must_yield(s->loop)) return false;
 	}
 	return true;

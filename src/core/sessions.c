@@ -124,7 +124,8 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 			notify_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
 						s->name);
 		attachment_leave(c, why);
-		if (ephemeral || c->ended) client_close(c);
+		c->spent = ephemeral && client_has_channels(c);
+		if ((ephemeral && !c->spent) || c->ended) client_close(c);
 	}
 	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
 	HASH_DELETE(hh, r->sessions, s);

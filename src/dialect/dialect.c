@@ -40,12 +40,8 @@ void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, s
 	buf_free(body);
 }
 
-enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char *taken, const char **error) {
-	if (!ask->waits || ask->conversation || begun) {
-		*error = taken;
-		return KEPT_REFUSED;
-	}
-	if (ask->may_begin) return KEPT_LATER;
+enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char **error) {
+	if (ask->may_begin) return !ask->waits || ask->conversation || begun ? KEPT_ANOTHER : KEPT_LATER;
 	*error = "only an own peer chooses the conversation of a session: attach to one that has it (_plenum/attach)";
 	return KEPT_FORBIDDEN;
 }

@@ -116,6 +116,7 @@ enum dialect_kept {
 	KEPT_REPLAY,   /* the same, after the lines of the conversation so far */
 	KEPT_LATER,    /* the start has not brought it yet */
 	KEPT_PASS,     /* the child answers it: its start is over */
+	KEPT_ANOTHER,  /* it is for another session of the connection: this one has its conversation */
 	KEPT_REFUSED,  /* with this error text */
 	KEPT_FORBIDDEN /* the same, because of the client's rights */
 };
@@ -472,8 +473,8 @@ void dialect_read_claim(const struct dialect *d, const struct words *w, struct d
 /* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or
  * one without its body, would allow what it must refuse. */
 void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body);
-/* Return KEPT_LATER if this request may begin the conversation of its session, else a refusal with *error. begun: one
- * has begun it; taken: the error text for that. */
-enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char *taken, const char **error);
+/* Return KEPT_LATER if this request may begin the conversation of its session, KEPT_ANOTHER if it may begin another
+ * one, else a refusal with *error. begun: a request has begun it. */
+enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char **error);
 /* Return true if the request names the conversation of its session. */
 bool dialect_names_own(const struct dialect_ask *ask);

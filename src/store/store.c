@@ -110,8 +110,8 @@ static bool save_table(struct store *k, char *error) {
 	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next) {
-		if (s->ephemeral) continue;
-		ok = to_state(s, &all[n++]) && ok; /* no table may lack an existing guard */
+		if (s->ephemeral || (s->by_client && !s->conversation_id)) continue; /* no client could return to it */
+		ok = to_state(s, &all[n++]) && ok;                                   /* no table may lack an existing guard */
 		changes += s->launch.changes;
 	}
 	uint64_t h = hash_all(all, n, k->router, changes);

@@ -20,7 +20,6 @@ class Start(CodexCase):
         d.wait_state("s", "idle")
         self.assertEqual(d.sessions()["s"]["conversation_id"], "t1")
         self.assertEqual(a.ok("initialize", clientInfo={"name": "x", "version": "1"})["userAgent"], "a/1")
-        self.assertIn("already", a.fails("thread/start", cwd="/")["message"])
 
     def test_a_program_begins_it_itself(self):
         d, agent = self.begin()
@@ -473,7 +472,6 @@ class Late(CodexCase):
         m = child.wait(method="thread/resume")
         child.print(result(m["id"], thread={"id": "t1", "turns": [{"id": "x"}]}))
         self.assertEqual(b.reply(mine)["result.thread.turns"], [{"id": "x"}])
-        self.assertIn("already", b.fails("thread/resume", threadId="t5")["message"])
         a.sync()
         self.assertEqual(a.seen(lambda m: m["result.thread"]), [])
 

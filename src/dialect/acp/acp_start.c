@@ -244,15 +244,15 @@ static void put_known(struct buf *body, const struct dialect_ask *ask) {
 	buf_free(&id);
 }
 
-/* Begin the conversation as this client asks for, if none has. */
+/* Begin the conversation as this client asks for. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	static const char taken[] = "this connection has its conversation already: open another connection for another one";
-	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, taken, error);
-	if (kept != KEPT_LATER) return kept;
+	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, error);
+	if (kept == KEPT_FORBIDDEN) return kept;
 	if (!span_is_object(ask->e->request)) {
 		*error = "`params` must be an object with `cwd` and `mcpServers`";
 		return KEPT_REFUSED;
 	}
+	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", ask->e->request);
 	ask->cwd = span_member(ask->e->request, "cwd");
 	return KEPT_LATER;

@@ -142,10 +142,9 @@ bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, s
 
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
 
-/* Begin the thread as this client asks for, if none has. */
+/* Begin the thread as this client asks for. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	static const char taken[] = "this connection has its thread already: open another connection for another one";
-	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, taken, error);
+	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, error);
 	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
 	return KEPT_LATER;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/channels.h"
+
+#include "core/attachment.h"
+#include "core/execute.h"
+#include "core/handshake.h"
+#include "core/kept.h"
+#include "core/notify.h"
+#include "core/sessions.h"
+#include "core/trust.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+/* --- whose line it is --------------------------------------------------------------------------------------------- */
+
+static bool has_conversation(const struct client *c, struct span named) {
+	_cleanup_free_ char *id = c->attachment ? span_dup(named, NULL) : NULL;
+	return id && router_has_conversation(c->attachment->session, id);
+}
+
+static bool has_open(struct client *c, struct span id) {
+	struct session *s = c->attachment ? c->attachment->session : NULL;
+	return s && (call_is_open(&s->calls, c->id, id) || handshake_waits(s, c, id) || (id.p && execute_open(s, c, id)));
+}
+
+static bool was_asked(const struct client *c, struct span id) {
+	struct pendings *all = c->attachment ? &c->attachment->session->pendings : NULL;
+	return all && (pending_find(all, id) || pending_was_settled(all, id));
+}
+
+struct client *channels_with(struct client *c, struct span id) {
+	struct client *carrier = c->carrier ? c->carrier : c, *one;
+	if (has_open(carrier, id)) return carrier;
+	LIST_FOR_EACH (one, &carrier->channels, struct client, channel)
+		if (has_open(one, id)) return one;
+	return NULL;
+}
+
+/* A line that names no conversation, or an unknown one, is for the client's own session, if it has one. */
+static struct client *usual(struct client *c) {
+	return c->attachment ? c : LIST_TOP(&c->channels, struct client, channel);
+}
+
+struct client *channels_of(struct client *c, const struct message *m) {
+	const struct envelope *e = &m->env;
+	struct client *one, *found = NULL;
+	if (!client_has_channels(c)) return c;
+	if (m->kind == MESSAGE_CANCEL) {
+		found = channels_with(c, e->request_id);
+		return found ? found : usual(c);
+	}
+	if (m->kind == MESSAGE_ANSWER ? was_asked(c, e->inner_request_id) : has_conversation(c, e->session_id)) return c;
+	LIST_FOR_EACH (one, &c->channels, struct client, channel)
+		if (m->kind == MESSAGE_ANSWER ? was_asked(one, e->inner_request_id) : has_conversation(one, e->session_id))
+			return one;
+	return usual(c);
+}
+
+/* --- begin and end ------------------------------------------------------------------------------------------------ */
+
+static struct client *new_channel(struct client *c) {
+	struct router *r = c->world;
+	struct client *channel = client_new_channel(c->carrier ? c->carrier : c, &r->shares);
+	if (!channel) return NULL;
+	channel->id = ++r->clients_seen;
+	r->n_clients++;
+	list_add_tail(&r->clients, &channel->node);
+	return channel;
+}
+
+/* Give it the role and the filters of the attachment whose client asked for it. ephemeral: the session is its own. */
+static bool attach(struct client *c, struct session *s, const struct attachment *like, bool ephemeral) {
+	const struct client_filter *f = &like->client->filter;
+	struct attachment *a = attachment_new(s->world, c, s, like->observer, like->approve);
+	if (!a) return false;
+	a->by_tool = like->by_tool;
+	a->on_lag = like->on_lag;
+	a->ephemeral = s->ephemeral = ephemeral;
+	a->wants_stderr = like->wants_stderr;
+	a->deny_asks = ephemeral && like->deny_asks;
+	a->asked_approve = like->asked_approve;
+	c->filter = (struct client_filter){.tag = f->tag,
+									   .no_partial = f->no_partial,
+									   .no_echo = f->no_echo,
+									   .quiet = f->quiet,
+									   .by_type = f->by_type,
+									   .kinds = f->kinds};
+	return names_copy(&a->tools, &like->tools) && names_copy(&c->filter.others, &f->others);
+}
+
+/* Make the session that the request is to begin: of the same profile, with the same options for its child. */
+static struct session *make(struct client *c, struct session *like, const struct envelope *e) {
+	struct router *r = c->world;
+	char why[SHARE_TEXT_MAX], name[SESSIONS_MADE_UP_MAX];
+	struct launch launch = {0};
+	const char *code = sessions_refused(r, c, why);
+	if (code) {
+		notify_fail(c, e->request_id, code, "%s", why);
+		return NULL;
+	}
+	const struct profile *p = settings_profile(r->settings, session_profile(like));
+	if (!p || p->dialect != session_dialect(like)) {
+		notify_fail(c, e->request_id, PLENUM_E_NO_SUCH_PROFILE, "profile %s of session %s is not configured any more",
+					session_profile(like), like->name);
+		return NULL;
+	}
+	sessions_make_up_name(r, name);
+	struct session *s = launch_copy(&launch, &like->launch) ? sessions_create(r, name, p, &launch) : NULL;
+	launch_free(&launch);
+	if (!s) {
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->made_by = like->made_by;
+	sessions_leave_begin(s);
+	return s;
+}
+
+/* Return the session that has the named conversation, if this client may join it. */
+static struct session *holder(struct client *c, const struct session *like, const struct envelope *e) {
+	_cleanup_free_ char *id = e->session_id.p ? span_dup(e->session_id, NULL) : NULL;
+	struct session *s = id ? router_find_conversation(c->world, id) : NULL;
+	bool fits = s && session_dialect(s) == session_dialect(like);
+	return fits && !trust_is_closed_to(s, c) && !session_is_going(s) ? s : NULL;
+}
+
+void channels_open(struct client *c, struct chunk line, const struct envelope *e) {
+	struct router *r = c->world;
+	struct session *like = c->attachment->session;
+	char why[SHARE_TEXT_MAX];
+	bool ephemeral = c->attachment->ephemeral;
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_CLIENTS, 1, why)) {
+		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+		return;
+	}
+	struct session *s = holder(c, like, e), *made = s ? NULL : make(c, like, e);
+	if (!s && !made) return;
+	struct client *channel = new_channel(c);
+	if (!channel || !attach(channel, s ? s : made, c->attachment, made && ephemeral)) {
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		if (channel) client_kill(channel);
+		if (made && !channel) sessions_remove(r, made, "out of memory");
+		return;
+	}
+	if (!made) kept_post(channel->attachment);
+	client_read_tape(channel, &channel->attachment->session->tape, channel->attachment->session->tape.next);
+	attachment_ready(r, channel->attachment);
+	log_info("client %llu: has session %s, too, as client %llu", (unsigned long long)channel->carrier->id,
+			 channel->attachment->session->label, (unsigned long long)channel->id);
+	kept_ask(channel, channel->attachment->session, line, e);
+}
+
+void channels_gone(struct client *carrier) {
+	if (carrier->dead || client_has_channels(carrier)) return;
+	if (carrier->spent && !carrier->attachment)
+		client_close(carrier);
+	else if (carrier->ended && carrier->attachment)
+		session_changed(carrier->attachment->session);
+	else
+		attachment_close_ended(carrier);
+}
