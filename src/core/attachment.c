@@ -108,15 +108,15 @@ void attachment_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
 	struct router *r = c->world;
-	bool over = (c->ended && !client_has_channels(c)) || is_idle_channel(c);
+	bool idle = is_idle_channel(c), over = idle || (c->ended && !client_has_channels(c));
 	if (!over || c->closing || c->dead || client_holds(c)) return;
 	if (r->events->is_asker && r->events->is_asker(r, c)) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || handshake_waits(a->session, c, SPAN_NONE)) return;
 		if (execute_open(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
-			if (call->asker == c && !router_is_shim(c)) return; /* the CLI ends despite open requests */
-		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it gets the exit */
+			if (call->asker == c && (idle || !router_is_shim(c))) return; /* the CLI ends despite open requests */
+		if (a->ephemeral && a->session->agent) { /* its session ends with it, and it gets the exit */
 			session_end_input(a->session);
 			return;
 		}

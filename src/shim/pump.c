@@ -44,6 +44,7 @@ struct pump {
 	bool foreign;
 	bool own;                 /* the session is the shim's own and ends with it */
 	pid_t child;              /* 0: unknown */
+	char *session;            /* the name of the first one; others may be on the connection (JSON-RPC) */
 	struct sink up, out, err; /* to the daemon, stdout, stderr */
 	struct filter filter;
 	struct glance typed; /* the line of stdin that is passing */
@@ -148,6 +149,7 @@ static void attached(struct pump *p, struct span answer) {
 	p->state = RUNNING;
 	p->deadline = INT64_MAX;
 	p->child = (pid_t)number(answer, "pid");
+	p->session = span_dup(span_member(answer, "session"), NULL);
 	say_ignored(p, answer);
 	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
 }
@@ -172,11 +174,24 @@ static void note_refusal(struct pump *p, struct span response) {
 	p->refusal = error;
 }
 
+/* Return true if the event is about another session of the connection. */
+static bool is_of_another(const struct pump *p, struct span event) {
+	struct span session = span_member(event, "session");
+	_cleanup_free_ char *name = p->o->rpc && p->session ? span_dup(session, NULL) : NULL;
+	return name && strcmp(name, p->session) != 0;
+}
+
+/* Return the exit code after a signal. */
+static int stopped(const struct pump *p) {
+	return p->signal == SIGINT ? p->code : 128 + p->signal;
+}
+
 /* True: the answer to a request of our own. */
 static bool own_answer(struct pump *p, const struct envelope *e) {
 	if (!span_equals(e->inner_request_id, p->request_id)) return false;
 	p->request_id[0] = 0;
-	if (p->state == STOPPING && !p->own) p->input_over = true; /* the turn was interrupted */
+	if (p->state == STOPPING && !p->own) p->input_over = true;                  /* the turn was interrupted */
+	if (p->state == STOPPING && p->own && e->is_error.p) finish(p, stopped(p)); /* the session has ended before */
 	if (p->state != ATTACHING) return true;
 	if (!e->is_error.p && !span_equals(e->inner_subtype, "error"))
 		attached(p, e->inner_response);
@@ -194,11 +209,12 @@ static void put_last_words(struct pump *p, struct span event) {
 }
 
 /* The child of a shared session may have been put to sleep. After a crash the shim exits, because the SDK would wait
- * indefinitely. */
+ * indefinitely. If there are other sessions, the connection ends with the last one. */
 static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
 	if (!p->own && !p->lost && span_is_true(span_member(event, "wanted"))) return;
 	put_last_words(p, event);
+	if (is_of_another(p, event)) return;
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
 	if (span_is_true(span_member(event, "stopped"))) { /* by the daemon: its own words and status do not say why */
@@ -206,8 +222,9 @@ static void on_child_exited(struct pump *p, struct span event) {
 		if (reason) say(p, "%s", reason);
 		p->code = 1;
 	}
-	p->deadline = now_ms() + CLOSE_WAIT;
+	if (!p->o->rpc) p->deadline = now_ms() + CLOSE_WAIT;
 	if (!p->own) finish(p, p->code ? p->code : 1);
+	if (p->o->rpc && p->state == STOPPING) finish(p, stopped(p)); /* the others end with the connection */
 }
 
 /* The CLI would have ended at a line that it cannot take; a session that others share goes on, until it is removed. */
@@ -215,13 +232,14 @@ static void on_error(struct pump *p, struct span event) {
 	struct span code = span_member(event, "code");
 	if (span_equals(code, PLENUM_E_ALREADY_SETTLED)) return;
 	if (!p->own && span_equals(code, PLENUM_E_CHILD_EXITED)) { /* how it ended comes next */
-		p->lost = true;
+		p->lost |= !is_of_another(p, event);
 		return;
 	}
 	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) && p->refusal)
 		say(p, "the initialize of this program was refused: %s", p->refusal);
 	else
 		say_error(p, span_member(event, "error"));
+	if (is_of_another(p, event)) return;
 	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) || span_equals(code, PLENUM_E_CHANGE_REFUSED)) finish(p, 1);
 	if (span_equals(code, PLENUM_E_CANNOT_STOP)) finish(p, 1); /* nothing more comes of that child */
 	if (span_equals(code, p->own ? PLENUM_E_BAD_LINE : PLENUM_E_NOT_ATTACHED)) finish(p, 1);
@@ -324,7 +342,8 @@ static void hung_up(struct pump *p) {
 		return;
 	}
 	bool asked = p->half_closed || p->state == STOPPING;
-	bool clean = p->child_exited || (asked && !p->own && !(p->waiting && !p->filter.answered));
+	bool alive = !p->own || p->o->rpc; /* its sessions need not have a child at the end */
+	bool clean = p->child_exited || (asked && alive && !(p->waiting && !p->filter.answered));
 	bool cut_off = p->shutting_down && !asked && p->code == 0;
 	if (!p->child_exited) p->code = p->filter.last_error ? 1 : 0;
 	if (clean && !cut_off) {
@@ -486,6 +505,7 @@ int pump_run(const struct options *o) {
 	sink_free(&p.out);
 	sink_free(&p.err);
 	free(p.refusal);
+	free(p.session);
 	free(block);
 	close(p.signals);
 	plenum_close(daemon);

@@ -698,6 +698,71 @@ class Acp(Case):
         until(lambda: not self.daemon.sessions(), "its session has ended with it")
 
 
+class Sessions(Acp):
+    """Several sessions in one agent process, for the editor."""
+
+    def begin(self, n=2):
+        """An editor with n sessions: (editor, id, ...)."""
+        editor = self.editor(SHIM, self.word)
+        self.call(editor, 1, "initialize", protocolVersion=1, clientCapabilities={})
+        return (editor, *[self.new(editor, 10 + i) for i in range(n)])
+
+    def new(self, editor, number):
+        last = self.call(editor, number, "session/new", cwd=self.daemon.work, mcpServers=[])[-1]
+        self.assertIn("result", last)
+        return last["result"]["sessionId"]
+
+    def prompt(self, editor, number, name):
+        return self.call(editor, number, "session/prompt", sessionId=name, prompt=[{"type": "text", "text": "hello"}])
+
+    def test_the_same_lines(self):
+        """Those of the second session are those of an agent alone, too."""
+        editor, first, second = self.begin()
+        alone = self.editor(AGENT, self.word)
+        self.call(alone, 1, "initialize", protocolVersion=1, clientCapabilities={})
+        name = self.new(alone, 2)
+        expected = json.dumps(self.prompt(alone, 3, name)).replace(name, "c")
+        of_second = [m for m in self.prompt(editor, 3, second) if m.get("params", {}).get("sessionId") != first]
+        self.assertEqual(json.dumps(of_second).replace(second, "c"), expected)
+        self.assertEqual(self.prompt(editor, 4, first)[-1]["result"]["stopReason"], "end_turn")
+        self.assertEqual(len(self.daemon.sessions()), 2)
+        self.assertEqual(len(self.daemon.children()), 2)
+        self.assertEqual(editor.communicate(timeout=DEADLINE) + (editor.returncode,), ("", "", 0))
+        until(lambda: not self.daemon.sessions(), "its sessions have ended with it")
+
+    def test_a_closed_one(self):
+        editor, first = self.begin(1)
+        self.call(editor, 3, "session/close", sessionId=first)
+        second = self.new(editor, 4)
+        self.assertEqual(self.prompt(editor, 5, second)[-1]["result"]["stopReason"], "end_turn")
+        self.call(editor, 6, "session/close", sessionId=second)
+        third = self.new(editor, 7)
+        self.assertEqual(self.prompt(editor, 8, third)[-1]["result"]["stopReason"], "end_turn")
+        self.assertEqual(editor.communicate(timeout=DEADLINE) + (editor.returncode,), ("", "", 0))
+        until(lambda: not self.daemon.sessions(), "its sessions have ended with it")
+
+    def test_a_crash_of_one(self):
+        for which in (0, 1):
+            editor, *names = self.begin()
+            pids = {s["conversation_id"]: s["pid"] for s in self.daemon.sessions()}
+            os.kill(pids[names[which]], signal.SIGKILL)
+            until(lambda: len(self.daemon.sessions()) == 1, "its session has ended")
+            last = self.prompt(editor, 3, names[which])[-1]
+            self.assertIn("load or resume it first", last["error"]["message"])
+            self.assertEqual(self.prompt(editor, 4, names[1 - which])[-1]["result"]["stopReason"], "end_turn")
+            self.new(editor, 5)
+            editor.communicate(timeout=DEADLINE)
+            self.assertEqual(editor.returncode, 137 if which == 0 else 0)
+            until(lambda: not self.daemon.sessions(), "its sessions have ended with it")
+
+    def test_a_signal(self):
+        editor, *_ = self.begin()
+        editor.send_signal(signal.SIGTERM)
+        editor.communicate(timeout=DEADLINE)
+        self.assertEqual(editor.returncode, 143)
+        until(lambda: not self.daemon.sessions(), "its sessions have ended with it")
+
+
 class Codex(Acp):
     """app-server, in the same way."""
 

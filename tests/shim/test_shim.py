@@ -735,7 +735,7 @@ class Acp(Case):
         return shim, peer
 
     def event(self, event, **members):
-        return {**self.head, "method": "_plenum/event", "params": {"event": event, "session": "s1", **members}}
+        return {**self.head, "method": "_plenum/event", "params": {"event": event, **{"session": "s1", **members}}}
 
     def begins(self):
         return b'{"jsonrpc":"2.0",' if self.head else b"{"
@@ -776,6 +776,17 @@ class Acp(Case):
         peer.close()
         self.assertEqual(shim.end(), (3, b"", "a word\n"))
 
+    def test_the_end_of_another_session_of_the_connection(self):
+        shim, peer = self.start_running()
+        other = {"session": "s2"}
+        peer.send(self.event("child_exited", status=3, signal=None, stderr=["its last words"], wanted=False, **other),
+                  self.event("error", code="cannot_stop", error="it hangs", **other), b"on\n")
+        self.assertEqual(shim.out.line(), b"on")
+        peer.send(self.event("child_exited", status=4, signal=None, stderr=[], wanted=False), b"on\n")
+        self.assertEqual(shim.out.line(), b"on")  # the daemon closes the connection after the last one
+        peer.close()
+        self.assertEqual(shim.end(), (4, b"", "its last words\nplenum-shim: it hangs\n"))
+
     def test_refused(self):
         shim, peer, asked = self.start()
         peer.send({**self.head, "id": asked["id"], "error": {
@@ -792,7 +803,14 @@ class Acp(Case):
             self.assertEqual((stop["method"], stop["params"]), ("_plenum/stop", {"how": "graceful"}))
             peer.send({**self.head, "id": stop["id"], "result": {}},
                       self.event("child_exited", status=0, signal=None, stderr=[], wanted=True))
+            self.assertEqual(shim.end()[:2], (code, b""))  # other sessions may be on the connection
             peer.close()
+            shim, peer = self.start_running()
+            peer.send(b"x\n")
+            shim.out.line()
+            shim.kill(number)
+            stop = peer.read()
+            peer.send({**self.head, "id": stop["id"], "error": {"code": -32000, "message": "no session", "data": {}}})
             self.assertEqual(shim.end()[:2], (code, b""))
 
 
