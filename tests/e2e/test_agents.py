@@ -264,13 +264,45 @@ class Shared(Steps):
         self.assertIn("quince", self.history(again))
         self.assertFalse((self.work / "no").exists())
 
-    def test_the_shim(self):
-        """plenum-shim where a program starts the agent: the agent's lines, and a session that ends with it."""
+    def shim(self):
         shim = self.agent.protocol.run(
             [str(next(self.build.rglob("plenum-shim"))), self.agent.protocol.word], cwd=self.work, stderr=subprocess.DEVNULL,
             env=self.place.environment(PLENUM_SOCKET=self.daemon.socket, PLENUM_PROFILE="real"))
         self.addCleanup(shim.close)
         shim.hello()
+        return shim
+
+    def test_sessions_of_one_shim(self):
+        shim = self.shim()
+        asked = {}
+        for name in ("one", "two"):
+            conversation = shim.new(self.work)
+            self.remember(shim)
+            asked[conversation] = (name, *self.ask(shim, name))
+        self.assertEqual(sorted(s["conversation_id"] for s in self.client().ask("plenum_list")["sessions"]), sorted(asked))
+        for conversation, (name, prompt, ask) in asked.items():
+            shim.conversation = conversation
+            shim.answer(ask, shim.allow(ask) if name == "two" else shim.deny(ask))
+            self.assertEqual(shim.end(prompt), "end_turn")
+            self.assertEqual((self.work / name).exists(), name == "two")
+        for conversation, (name, *_) in asked.items():
+            shim.conversation = conversation
+            history = self.history(shim)
+            self.assertIn("touch " + name, history)
+            self.assertNotIn("touch " + ("one" if name == "two" else "two"), history)
+        self.assertEqual(self.leave(shim), 0)
+        wait_until("its sessions have ended with it", lambda: not self.client().ask("plenum_list")["sessions"])
+        self.agent.restart(self.place)
+        again = self.shim()
+        again.new(self.work)
+        for conversation in asked:
+            again.load(conversation, self.work)
+            self.assertIn("quince", self.history(again))
+        self.assertEqual(len(self.client().ask("plenum_list")["sessions"]), 3)
+
+    def test_the_shim(self):
+        """plenum-shim where a program starts the agent: the agent's lines, and a session that ends with it."""
+        shim = self.shim()
         shim.new(self.work)
         session, = self.client().ask("plenum_list")["sessions"]
         other = self.second(session["session"], shim.conversation)
