@@ -91,6 +91,7 @@ void attachment_leave(struct client *c, const char *why) {
 	bool unused = s->by_client && !s->conversation_id && !s->n_attachments; /* its client began nothing */
 	bool ephemeral = (a->ephemeral || unused) && !s->removed;
 	free_attachment(a);
+	if (c->carrier) client_close(c); /* it has no other use */
 	session_used(s);
 	session_changed(s);
 	/* not here: the caller may be walking through the session's lists */

@@ -141,7 +141,7 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	if (!channel || !attach(channel, s ? s : made, c->attachment, made && ephemeral)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		if (channel) client_kill(channel);
-		if (made && !channel) sessions_remove(r, made, "out of memory");
+		if (made) loop_defer(made->loop, &made->over_task);
 		return;
 	}
 	if (!made) kept_post(channel->attachment);

@@ -371,8 +371,7 @@ static struct chunk stuck_notice(const struct session *s) {
 /* Notify the client that asked for the stop, unless it is notified as an attachment or a subscriber. */
 static void tell_stopper(struct session *s, struct chunk notice) {
 	struct client *c = router_client(s->world, s->stopper);
-	const struct attachment *a = c ? c->attachment : NULL;
-	if (c && !c->subscribed && !(a && a->session == s)) client_tell(c, chunk_ref(notice));
+	if (c && !c->subscribed && !router_is_in(c, s)) client_tell(c, chunk_ref(notice));
 }
 
 /* ends: the session ends with its child. A shim's open request then gets no answer: its program must see the end of the

@@ -86,8 +86,7 @@ void notify_subscribers(struct session *s, struct chunk notice) {
 	struct client *c;
 	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
-			struct attachment *a = c->attachment;
-			if (c->subscribed && !(a && a->session == s) && !is_private_to(s, c)) client_tell(c, chunk_ref(notice));
+			if (c->subscribed && !router_is_in(c, s) && !is_private_to(s, c)) client_tell(c, chunk_ref(notice));
 		}
 	}
 	chunk_drop(&notice);

@@ -79,3 +79,11 @@ size_t router_children(const struct router *r) {
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;
 	return n;
 }
+
+bool router_is_in(const struct client *c, const struct session *s) {
+	const struct client *one;
+	if (c->attachment && c->attachment->session == s) return true;
+	LIST_FOR_EACH (one, &c->channels, const struct client, channel)
+		if (one->attachment && one->attachment->session == s) return true;
+	return false;
+}

@@ -116,3 +116,5 @@ void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
 void router_hold(struct client *c, struct chunk line);
 size_t router_children(const struct router *r);                  /* of sessions, running or starting */
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
+/* Return true if the client or one of its channels is in the session. */
+bool router_is_in(const struct client *c, const struct session *s);

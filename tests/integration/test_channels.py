@@ -192,6 +192,25 @@ class Ends(Connection):
         self.initialized(three)
         self.answer_new(e, three, rid, "c3")
 
+    def test_a_further_session_is_removed(self):
+        d, _, e, one, two = self.open()
+        d.call("plenum_stop", session=self.session_of(d, "c2")["session"], forget=True)
+        two.wait_gone()
+        until(lambda: len(d.call("plenum_status")["clients"]) == 2, what="the channel to be closed")
+        self.assertIn("load or resume it first", e.fails("session/prompt", sessionId="c2", prompt=[])["message"])
+        self.turn_of(one, e, "c1")
+
+    def test_a_subscriber_gets_an_event_once(self):
+        d, _, e, one, two = self.open()
+        e.ok("_plenum/subscribe")
+        mine, theirs = self.turn_of(two, e, "c2")
+        two.print(result(theirs, stopReason="end_turn"))
+        e.reply(mine)
+        d.wait_state(self.session_of(d, "c2")["session"], "idle")
+        e.sync()
+        name = self.session_of(d, "c2")["session"]
+        self.assertEqual(len(e.seen(method="_plenum/event", params__event="turn_ended", params__session=name)), 1)
+
     def test_a_connection_that_sends_no_more_gets_its_answers(self):
         d, _, e, one, two = self.open()
         mine = [self.turn_of(child, e, c) for child, c in ((one, "c1"), (two, "c2"))]
@@ -334,6 +353,22 @@ class Flow(Connection):
         for c in ("c1", "c2"):
             e.wait(**is_update("agent_message_chunk", params__sessionId=c, params__update__content__text="end"))
             self.assertEqual(len(e.seen(**is_update("agent_message_chunk", params__sessionId=c))), 501)
+
+    def test_a_long_replay_holds_the_lines_of_its_session_alone(self):
+        d, agent, e, one = self.open(1, limits={"tape_bytes": "64M", "tape_lines": 100000})
+        b = self.attached(d, "s")
+        two = agent.child()
+        self.ready(two, "c2")
+        two.flood(chunk("@P@", "c2"), 4500, pad=4000)
+        two.print(chunk("end", "c2"))
+        b.wait(**is_update("agent_message_chunk", params__update__content__text="end"))
+        rid = e.call("session/load", sessionId="c2", cwd="/", mcpServers=[])
+        mine = e.prompt("on", sessionId="c2")
+        e.reply(rid)
+        self.assertEqual(len(e.seen(**is_update("agent_message_chunk"))), 4501)
+        two.print(result(two.wait(method="session/prompt")["id"], stopReason="end_turn"))
+        e.reply(mine)
+        self.turn_of(one, e, "c1")
 
     def test_a_reply_of_one_during_a_flood_of_the_other(self):
         d, _, e, one, two = self.open()
