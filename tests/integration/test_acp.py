@@ -564,6 +564,90 @@ class Lives(AcpCase):
         child.print(result(m["id"], configOptions=options))
         child.wait(method="session/prompt")
 
+    def restarted(self, agent, client, text, **loaded):
+        """A prompt wakes the session: (the prompt's id, the child, once it has taken up the conversation)."""
+        rid = client.prompt(text)
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="session/load")["id"], **loaded))
+        return rid, child
+
+    def test_no_prompt_runs_in_a_laxer_mode(self):
+        """Whatever the agent refuses: also at the second try, and after the daemon."""
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a, "first")
+        child.print(update("current_mode_update", currentModeId="plan"), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        others = {"currentModeId": "default", "availableModes": [{"id": "default", "name": "Default"}]}
+        for text, modes in (("second", {"modes": MODES}), ("third", {"modes": others}), ("fourth", {})):
+            with self.subTest(modes=modes):
+                rid, child = self.restarted(agent, a, text, **modes)
+                m = child.wait(method="session/set_mode")
+                self.assertEqual(m["params.modeId"], "plan")
+                child.print(error(m["id"], -32602, "no such mode"))
+                why = a.reply(rid)["error.message"]
+                self.assertIn("no such mode", why)
+                self.assertIn("the mode plan", why)
+                child.wait_gone()
+                self.assertEqual(child.seen(method="session/prompt"), [])
+                d.wait_state("s", "failed")
+        d.kill9()
+        d.start()
+        b = self.attached(d, create="never")
+        for text in ("fifth", "sixth"):
+            rid, child = self.restarted(agent, b, text, modes=MODES)
+            m = child.wait(method="session/set_mode", params__modeId="plan")
+            self.assertEqual(child.seen(method="session/prompt"), [])
+            child.print(result(m["id"]))
+            m = child.wait(method="session/prompt")
+            child.print(result(m["id"], stopReason="end_turn"))
+            b.reply(rid)
+            self.sleep(d, child)
+
+    def test_the_mode_is_an_option(self):
+        d, agent, child, a = self.open()
+        option = [{"id": "mode", "name": "Mode", "type": "select", "currentValue": "read-only", "options": []}]
+        lax = [dict(option[0], currentValue="auto")]
+        mine, theirs = self.turn(child, a, "first")
+        child.print(update("config_option_update", configOptions=option), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        for text in ("second", "third"):
+            rid, child = self.restarted(agent, a, text, configOptions=lax)
+            m = child.wait(method="session/set_config_option")
+            self.assertEqual(m["params"], {"sessionId": "c1", "configId": "mode", "value": "read-only"})
+            child.print(error(m["id"], -32602, "not now"))
+            self.assertIn("the mode read-only", a.reply(rid)["error.message"])
+        for text, now in (("fourth", lax), ("fifth", option), ("sixth", lax)):
+            rid, child = self.restarted(agent, a, text, configOptions=now)
+            if now is lax:
+                m = child.wait(method="session/set_config_option", params__value="read-only")
+                child.print(result(m["id"], configOptions=option))
+            m = child.wait(method="session/prompt")
+            child.print(result(m["id"], stopReason="end_turn"))
+            a.reply(rid)
+            self.assertEqual(len(child.seen(method="session/set_config_option")), int(now is lax))
+            self.sleep(d, child)
+
+    def test_a_laxer_mode_is_given_up(self):
+        """It fails one start; the next one begins in the agent's own mode."""
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a, "first")
+        child.print(update("current_mode_update", currentModeId="acceptEdits"), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        modes = dict(MODES, availableModes=[{"id": "acceptEdits", "name": "x"}, *MODES["availableModes"]])
+        rid, child = self.restarted(agent, a, "second", modes=modes)
+        m = child.wait(method="session/set_mode", params__modeId="acceptEdits")
+        child.print(error(m["id"], -32602, "no"))
+        self.assertNotIn("laxer", a.reply(rid)["error.message"])
+        child.wait_gone()
+        rid, child = self.restarted(agent, a, "third", modes=modes)
+        child.print(result(child.wait(method="session/set_mode", params__modeId="default")["id"]))  # ends the replay
+        child.wait(method="session/prompt")
+        self.assertEqual(child.seen(method="session/set_mode", params__modeId="acceptEdits"), [])
+
     def test_a_conversation_that_the_agent_has_lost(self):
         d, agent, child, a = self.open()
         self.sleep(d, child)

@@ -360,6 +360,56 @@ class Lives(CodexCase):
         self.accept(child, "second", "turn2")
         a.reply(again)
 
+    def test_no_prompt_runs_under_laxer_settings(self):
+        """Those that restrict the agent are set until it takes them; of the others it is asked once."""
+        d, agent, child, a = self.open()
+        self.turn(child, a, "first")
+        child.print(note("thread/settings/updated", threadSettings=SETTINGS), completed())
+        a.event("turn_ended")
+        self.sleep(d, child)
+        strict = {"threadId": "t1", "approvalPolicy": "on-request", "sandboxPolicy": {"type": "readOnly"}}
+        for text, fault in (("second", "no big"), ("third", "no"), ("fourth", "no"), ("fifth", None), ("sixth", None)):
+            with self.subTest(text=text):
+                rid = a.prompt(text)
+                child = agent.child()
+                self.resumed(child)
+                m = child.wait(method="thread/settings/update")
+                if fault != "no big":
+                    self.assertEqual(m["params"], strict)
+                self.assertEqual(child.seen(method="turn/start"), [])
+                if fault:
+                    child.print(error(m["id"], -32600, fault))
+                    why = a.reply(rid)["error.message"]
+                    self.assertIn(fault, why)
+                    self.assertIn("laxer", why)
+                    child.wait_gone()
+                    continue
+                child.print(result(m["id"]))
+                self.accept(child, text, "turn-" + text)
+                a.reply(rid)
+                child.print(completed("turn-" + text))
+                a.event("turn_ended")
+                self.sleep(d, child)
+
+    def test_lax_settings_are_given_up(self):
+        d, agent, child, a = self.open()
+        self.turn(child, a, "first")
+        child.print(note("thread/settings/updated", threadSettings=dict(
+            SETTINGS, approvalPolicy="never", sandboxPolicy={"type": "dangerFullAccess"})), completed())
+        a.event("turn_ended")
+        self.sleep(d, child)
+        rid = a.prompt("second")
+        child = agent.child()
+        self.resumed(child)
+        child.print(error(child.wait(method="thread/settings/update")["id"], -32600, "no"))
+        self.assertNotIn("laxer", a.reply(rid)["error.message"])
+        child.wait_gone()
+        a.prompt("third")
+        child = agent.child()
+        self.resumed(child)
+        self.accept(child, "third")
+        self.assertEqual(child.seen(method="thread/settings/update"), [])
+
     def test_kill_9_of_the_daemon(self):
         d, agent, child, a = self.open()
         self.turn(child, a)

@@ -84,13 +84,6 @@ static struct turn_result read_result(struct span line) {
 	};
 }
 
-/* --- modes -------------------------------------------------------------------------------------------------------- */
-
-/* The protocol has no list of them. */
-static const char *strict_mode(struct span mode) {
-	return span_equals(mode, "plan") ? "plan" : span_equals(mode, "dontAsk") ? "dontAsk" : NULL;
-}
-
 static bool is_default_mode(struct span mode) {
 	return span_equals(mode, "default");
 }
@@ -244,7 +237,7 @@ const struct dialect acp_dialect = {
 	.remember_change = acp_start_remember_change,
 	.noted_cost = acp_start_cost,
 	.put_noted = acp_start_put_noted,
-	.strict_mode = strict_mode,
+	.strict_mode = acp_start_strict_mode,
 	.strictest = "plan",
 	.is_default_mode = is_default_mode,
 	.ask_kind = acp_asks_kind,

@@ -9,6 +9,7 @@
  *   current_mode_update, config_option_update, ~available_commands_update, ~usage_update, ~session_info_update
  *                          the newest update of this name
  *   ~mode, ~options        settings for the next child; used up by the steps
+ *   strict                 the mode to set if it is strict and the agent has refused it, or an option: never dropped
  *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else
  */
 #include "dialect/acp/acp.h"
@@ -87,11 +88,27 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 	return load ? STEP_REPLAYS : STEP_SENT;
 }
 
+/* The protocol has no list of them. */
+const char *acp_start_strict_mode(struct span mode) {
+	static const char *const modes[] = {"plan", "dontAsk", "read-only"};
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (span_equals(mode, modes[i])) return modes[i];
+	return NULL;
+}
+
+/* Return the mode that the conversation was in; absent: it is not known. */
+static struct span wanted_mode(const struct memo *m) {
+	struct span mode = memo_get(m, "strict");
+	if (!mode.p) mode = acp_start_mode(memo_get(m, MODE));
+	return mode.p ? mode : acp_start_mode(memo_get(m, OPTIONS));
+}
+
 /* Note the settings for a child that goes on with the conversation, before it reports its own. */
 static void note_wanted(const struct dialect_start *start) {
 	struct memo *m = start->memo;
 	bool goes_on = start->conversation != NULL;
-	memo_set(m, "~mode", goes_on ? span_member(memo_get(m, MODE), "currentModeId") : SPAN_NONE);
+	memo_set(m, "~mode", goes_on ? wanted_mode(m) : SPAN_NONE);
+	if (!goes_on) memo_set(m, "strict", SPAN_NONE);
 	memo_set(m, "~options", goes_on ? span_member(memo_get(m, OPTIONS), "configOptions") : SPAN_NONE);
 	for (size_t i = 0; i < ARRAY_SIZE(updates) && !goes_on; i++) memo_set(m, updates[i], SPAN_NONE);
 }
@@ -118,17 +135,43 @@ static struct span by_id(struct span array, const char *key, struct span id) {
 	return SPAN_NONE;
 }
 
-/* An agent may send the rest of its replay after the reply to session/load (protocol-facts 9.5). It has sent that when
+static void set_update(struct memo *memo, const char *name, const char *member, struct span value) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_printf(&b, "{\"sessionUpdate\":\"%s\",\"%s\":", name, member);
+	buf_put(&b, value.p, value.n);
+	buf_putc(&b, '}');
+	if (value.p && !b.failed) memo_set(memo, name, (struct span){b.data, b.len});
+	buf_free(&b);
+}
+
+/* The agent is in the strict mode: note it as an agent's own report would be. options: as they are now, or absent. */
+static void take_strict(struct memo *memo, struct span options) {
+	if (!memo_get(memo, "strict").p) return;
+	if (span_member(memo_get(memo, "session"), "modes").p)
+		set_update(memo, MODE, "currentModeId", memo_get(memo, "strict"));
+	set_update(memo, OPTIONS, "configOptions", options);
+	memo_set(memo, "strict", SPAN_NONE);
+}
+
+/* Set the mode, also a strict one that the agent does not offer: it must refuse that.
+ *
+ * An agent may send the rest of its replay after the reply to session/load (protocol-facts 9.5). It has sent that when
  * it answers a further request: this one, then also if the mode is right. */
 static bool put_mode(struct buf *b, const char *id, const struct dialect_start *start) {
 	struct memo *m = start->memo;
-	struct span modes = span_member(memo_get(m, "session"), "modes"), wanted = memo_get(m, "~mode");
-	struct span now = span_member(modes, "currentModeId");
-	bool there = by_id(span_member(modes, "availableModes"), "id", wanted).p;
-	bool changes = there && !span_same(now, wanted);
-	bool due = changes || (memo_get(m, "~rest").p && now.p);
-	if (due) put_setting(b, id, "session/set_mode", start->conversation, "modeId", changes ? wanted : now, SPAN_NONE);
+	struct span session = memo_get(m, "session"), wanted = memo_get(m, "~mode"), mode = span_of("\"mode\"");
+	struct span modes = span_member(session, "modes");
+	struct span option = modes.p ? SPAN_NONE : by_id(span_member(session, "configOptions"), "id", mode);
+	struct span now = modes.p ? span_member(modes, "currentModeId") : span_member(option, "currentValue");
+	bool there = option.p || by_id(span_member(modes, "availableModes"), "id", wanted).p;
+	bool changes = wanted.p && (there || acp_start_strict_mode(wanted)) && !span_same(now, wanted);
+	bool due = changes || (memo_get(m, "~rest").p && modes.p && now.p);
+	if (due && option.p)
+		put_setting(b, id, "session/set_config_option", start->conversation, "value", wanted, mode);
+	else if (due)
+		put_setting(b, id, "session/set_mode", start->conversation, "modeId", changes ? wanted : now, SPAN_NONE);
 	if (changes) memo_set(m, "~rest", SPAN_NONE);
+	if (!changes) take_strict(m, span_member(session, "configOptions"));
 	memo_set(m, "~mode", SPAN_NONE);
 	return due;
 }
@@ -147,7 +190,8 @@ static bool put_option(struct buf *b, const char *id, const struct dialect_start
 			continue;
 		}
 		struct span name = span_member(one, "id"), value = span_member(one, "currentValue");
-		struct span there = name.p && value.p ? span_member(by_id(now, "id", name), "currentValue") : SPAN_NONE;
+		bool known = name.p && value.p && !span_equals(name, "mode"); /* put_mode() sets that */
+		struct span there = known ? span_member(by_id(now, "id", name), "currentValue") : SPAN_NONE;
 		due = there.p && !span_same(there, value);
 		if (due) put_setting(b, id, "session/set_config_option", start->conversation, "value", value, name);
 	}
@@ -179,6 +223,21 @@ static bool refuse(struct buf *why, const char *what, const struct envelope *e) 
 	return false;
 }
 
+/* The next try begins without the settings, but not in a laxer mode. */
+static bool refuse_settings(struct memo *memo, const struct envelope *e, struct buf *why) {
+	const char *strict = acp_start_strict_mode(wanted_mode(memo));
+	refuse(why, "did not take back the mode or an option of the session", e);
+	if (strict)
+		buf_printf(why,
+				   " (it was in the mode %s, and no prompt of it runs in a laxer one: to leave that mode, resume the "
+				   "conversation in a new session)",
+				   strict);
+	memo_set(memo, "strict", strict ? wanted_mode(memo) : SPAN_NONE);
+	memo_set(memo, MODE, SPAN_NONE);
+	memo_set(memo, OPTIONS, SPAN_NONE);
+	return false;
+}
+
 bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why) {
 	int64_t version;
 	if (n == 0) {
@@ -196,10 +255,10 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 	}
 	if (n == 1) memo_set(memo, "session", e->inner_response);
 	bool says_nothing = n == 2 && memo_get(memo, "~rest").p;
-	if (n == 1 || !e->is_error.p || says_nothing) return true;
-	memo_set(memo, MODE, SPAN_NONE); /* the next try begins without it */
-	memo_set(memo, OPTIONS, SPAN_NONE);
-	return refuse(why, "did not take back the mode or an option of the session", e);
+	if (n == 1 || says_nothing) return true;
+	if (e->is_error.p) return refuse_settings(memo, e, why);
+	take_strict(memo, span_member(e->inner_response, "configOptions"));
+	return true;
 }
 
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
@@ -287,15 +346,6 @@ enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, cons
 
 static const char *plain(const char *name) {
 	return *name == MEMO_BRIEF ? name + 1 : name;
-}
-
-static void set_update(struct memo *memo, const char *name, const char *member, struct span value) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	buf_printf(&b, "{\"sessionUpdate\":\"%s\",\"%s\":", name, member);
-	buf_put(&b, value.p, value.n);
-	buf_putc(&b, '}');
-	if (value.p && !b.failed) memo_set(memo, name, (struct span){b.data, b.len});
-	buf_free(&b);
 }
 
 /* Some agents report their mode only as an option. */

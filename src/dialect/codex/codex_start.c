@@ -7,6 +7,7 @@
  *   params       the params of the client that began the thread
  *   thread       the result of thread/start or thread/resume
  *   settings     the params of the newest thread/settings/updated
+ *   strict       of refused settings those that are never dropped, in the same form; until there are settings again
  *   ~name, ...   the same of other notifications (notes)
  *   ~turn        the id of the newest turn
  */
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define SETTINGS "settings"
+#define STRICT "strict"
 #define MUTES_MAX 256        /* of a client */
 #define MUTE_MAX 200         /* bytes */
 #define NOTES_OF_ONE_KIND 64 /* the oldest one goes */
@@ -81,11 +83,30 @@ static void put_thread(struct buf *b, const char *id, const struct dialect_start
 	buf_free(&o);
 }
 
+/* Keep those of refused settings by which the agent asks more: the next try begins without the others. */
+static void keep_strict(struct memo *memo) {
+	static const char *const lax[] = {"never", "on-failure", NULL};
+	struct span all = memo_get(memo, SETTINGS).p ? memo_get(memo, SETTINGS) : memo_get(memo, STRICT);
+	struct span settings = span_member(all, "threadSettings"), key, value;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	for (size_t at = 0; span_next_member(settings, &at, &key, &value);) {
+		bool asks = span_equals(key, "approvalPolicy") && !span_is_one_of(value, lax);
+		bool person = span_equals(key, "approvalsReviewer") && span_equals(value, "user");
+		bool fence = span_equals(key, "sandboxPolicy") && !span_equals(span_member(value, "type"), "dangerFullAccess");
+		if (asks || person || fence) span_put_member(&b, key, value);
+	}
+	_cleanup_free_ char *text = b.len && !b.failed ? str_printf("{\"threadSettings\":{%s}}", b.data + 1) : NULL;
+	memo_set(memo, STRICT, span_of(text));
+	memo_set(memo, SETTINGS, SPAN_NONE);
+	buf_free(&b);
+}
+
 /* Set the settings of the thread again: clients may have changed them since it began. */
 static enum dialect_step put_settings(struct buf *b, const char *id, const struct dialect_start *start) {
 	static const char *const kept[] = {"approvalPolicy", "approvalsReviewer", "collaborationMode", "effort",  "model",
 									   "personality",    "sandboxPolicy",     "serviceTier",       "summary", NULL};
-	struct span settings = span_member(memo_get(start->memo, SETTINGS), "threadSettings");
+	struct span known = memo_get(start->memo, SETTINGS), strict = memo_get(start->memo, STRICT);
+	struct span settings = span_member(known.p ? known : strict, "threadSettings");
 	struct buf o = BUF_INIT(SIZE_MAX / 4);
 	if (!settings.p || !start->conversation) return STEP_NONE;
 	buf_puts(&o, "{\"threadId\":");
@@ -103,6 +124,7 @@ enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, con
 	case 0:
 		for (size_t i = 0; i < ARRAY_SIZE(notes); i++)
 			if (!notes[i].thread || !start->conversation) memo_set(start->memo, notes[i].name, SPAN_NONE);
+		if (!start->conversation) memo_set(start->memo, STRICT, SPAN_NONE);
 		put_initialize(b, id);
 		return STEP_SENT;
 	case 1:
@@ -136,8 +158,11 @@ bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, s
 		return refuse(why, "did not begin the thread", e);
 	}
 	if (!e->is_error.p) return true;
-	memo_set(memo, SETTINGS, SPAN_NONE); /* the next try begins without them */
-	return refuse(why, "did not take back the settings of the thread", e);
+	keep_strict(memo);
+	refuse(why, "did not take back the settings of the thread", e);
+	if (memo_get(memo, STRICT).p)
+		buf_puts(why, " (no prompt of it runs under laxer ones: to leave them, resume the thread in a new session)");
+	return false;
 }
 
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
