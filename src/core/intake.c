@@ -225,6 +225,30 @@ static bool lacks_something(struct client *c, const struct message *m) {
 	return true;
 }
 
+/* With prompts = queue: return true if a turn of another client runs, or waits for the child's answer. */
+static bool is_another_s_turn(const struct session *s, const struct client *c) {
+	const struct prompt *p;
+	if (!s->profile->prompts_queue) return false;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->client != c->id && p->state != PROMPT_HELD) return true;
+	return false;
+}
+
+/* Return true if this prompt for the running turn has none to join: queued it would come too late. */
+static bool has_no_turn(struct client *c, const struct session *s, const struct message *m) {
+	if (!m->joins) return false;
+	if (!session_has_child(s) || !session_is_ready(s))
+		notify_refuse(c, m, PLENUM_E_INVALID_REQUEST, "no turn runs in session %s (begin one)", s->name);
+	else if (is_another_s_turn(s, c))
+		notify_refuse(
+			c, m, PLENUM_E_NOT_ALLOWED,
+			"the turn is another client's, and session %s queues prompts (prompts): begin a turn, it will wait",
+			s->name);
+	else
+		return false;
+	return true;
+}
+
 /* Return true if the uuid is one by which its sender can recognize the result. */
 static bool names_one(struct span uuid) {
 	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
@@ -278,8 +302,8 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and repeats it */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
-	if (lacks_something(c, m) || is_repeated(c, s, known, hash)) return;
-	bool queued = held_back(s, c) || handshake_holds(s, c), hold = queued || !session_is_ready(s);
+	if (lacks_something(c, m) || is_repeated(c, s, known, hash) || has_no_turn(c, s, m)) return;
+	bool queued = (!m->joins && held_back(s, c)) || handshake_holds(s, c), hold = queued || !session_is_ready(s);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
 	struct chunk out = own_line(s, line, e->uuid, fresh);

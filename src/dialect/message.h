@@ -25,6 +25,7 @@ struct message {
 	struct span role, content; /* of `message` */
 	struct span text;          /* of a prompt: its content, or the text of its first block; else SPAN_NONE */
 	bool command;              /* a prompt that is a command of the child itself */
+	bool joins;                /* a prompt for the running turn: it is never queued */
 	const char *code;          /* of a refusal, static; NULL: PLENUM_E_BAD_LINE */
 };
 

@@ -192,6 +192,81 @@ class Turns(CodexCase):
         self.accept(child, "later", "turn2")
         b.reply(hers)
 
+    def steer(self, client, text="more", turn="turn1"):
+        return client.call("turn/steer", threadId="t1", expectedTurnId=turn, input=[{"type": "text", "text": text}])
+
+    def steered(self, child):
+        m = child.wait(method="turn/steer")
+        child.print(result(m["id"], turnId=m["params.expectedTurnId"]))
+        return m
+
+    def test_input_for_the_running_turn(self):
+        d, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        for c in (a, b):
+            rid = self.steer(c)
+            self.assertEqual(self.steered(child)["params.expectedTurnId"], "turn1")
+            self.assertEqual(c.reply(rid)["result"], {"turnId": "turn1"})
+        child.print(completed())
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 3)
+        d.wait_state("s", "idle")
+
+    def test_input_for_the_running_turn_is_not_queued(self):
+        """With prompts = queue: into its own turn at once, also if another client waits; into another's never."""
+        d, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        self.turn(child, a)
+        held = b.prompt("later")
+        a.event("changed", what="prompt_held")
+        rid = self.steer(a)
+        self.steered(child)
+        a.reply(rid)
+        refused = b.reply(self.steer(b))["error"]
+        self.assertEqual(refused["data"]["code"], "not_allowed")
+        self.assertIn("another client's", refused["message"])
+        child.print(completed())
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 2)
+        self.accept(child, "later", "turn2")
+        b.reply(held)
+        child.print(started("turn2"))
+        rid = self.steer(b, turn="turn2")
+        self.steered(child)
+        b.reply(rid)
+        child.print(completed("turn2"))
+        self.assertEqual(len(b.event("turn_ended", **{"uuids": lambda u: len(u) == 2})["params.uuids"]), 2)
+        d.wait_state("s", "idle")
+        self.assertEqual(len(child.seen(method="turn/steer")), 2)
+
+    def test_input_without_a_turn(self):
+        d, agent, child, a = self.open()
+        rid = self.steer(a)
+        m = child.wait(method="turn/steer")
+        child.print(error(m["id"], -32600, "no active turn to steer"))
+        self.assertEqual(a.reply(rid)["error.message"], "no active turn to steer")
+        d.wait_state("s", "idle")
+        d.call("plenum_hibernate", session="s")
+        child.wait_gone()
+        d.wait_state("s", "asleep")
+        self.assertEqual(a.reply(self.steer(a))["error.code"], -32600)
+        self.assertEqual((d.state_of("s"), agent.starts), ("asleep", 1))
+        waits = a.prompt("on")
+        child = agent.child()
+        self.assertEqual(a.reply(self.steer(a))["error.code"], -32600)  # its start is not over
+        self.initialized(child)
+        child.print(result(child.wait(method="thread/resume")["id"], thread={"id": "t1", "turns": []}))
+        self.accept(child, "on")
+        a.reply(waits)
+        self.assertEqual(child.seen(method="turn/steer"), [])
+
+    def test_input_that_comes_after_the_turn(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        rid = self.steer(a)
+        m = child.wait(method="turn/steer")
+        child.print(completed(), error(m["id"], -32600, "no active turn to steer"))
+        self.assertEqual(a.reply(rid)["error.code"], -32600)
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 1)
+        d.wait_state("s", "idle")
+
     def test_the_asker_leaves(self):
         d, _, child, a, b = self.open(2)
         self.turn(child, a)

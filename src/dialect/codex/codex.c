@@ -139,6 +139,7 @@ static const char *read_prompt(struct message *m) {
 	if (!e->request_id.p) return "a prompt is a request: it needs an `id`";
 	if (!span_is_array(m->content)) return "`params.input` must be an array";
 	m->kind = MESSAGE_USER;
+	m->joins = span_equals(e->type, "turn/steer");
 	struct span first = span_element(m->content, 0);
 	m->text = span_equals(span_member(first, "type"), "text") ? span_member(first, "text") : SPAN_NONE;
 	e->message = e->request;
