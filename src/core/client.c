@@ -338,8 +338,9 @@ static bool is_own_echo(const struct client *c, const struct tape_entry *e) {
 	return last && (size_t)(end - last) >= n && memcmp(last, own, n) == 0;
 }
 
-static bool passes(const struct client *c, const struct tape_entry *e) {
+static bool passes(const struct client *c, uint64_t seq, const struct tape_entry *e) {
 	const struct client_filter *f = &c->filter;
+	if (seq < c->repeats) return e->kind != LINE_NOTICE;
 	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter drops notices */
 	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
 	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
@@ -413,7 +414,7 @@ static bool room(const struct client *c, const struct batch *b) {
 static bool gather_tape(struct client *c, struct batch *b, uint64_t until) {
 	while (b->cursor < until) {
 		const struct tape_entry *e = tape_at(c->tape, b->cursor);
-		if (passes(c, e)) {
+		if (passes(c, b->cursor, e)) {
 			if (!room(c, b)) return false;
 			struct item it = {.line = e->line, .after = b->cursor + 1};
 			if (c->filter.tag) make_tag(b->tags[b->n_items], &it, b->cursor);
@@ -805,6 +806,13 @@ void client_wake(struct client *c) {
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq) {
 	c->tape = tape;
 	c->cursor = seq;
+	c->repeats = 0;
+	client_wake(c);
+}
+
+void client_repeat_tape(struct client *c) {
+	c->repeats = MAX(c->repeats, c->cursor);
+	c->cursor = c->tape->oldest;
 	client_wake(c);
 }
 
@@ -830,7 +838,7 @@ void client_leave_tape(struct client *c) {
 	struct list *next = first_placed(c);
 	for (uint64_t seq = c->cursor; seq < tape->next && !c->dead; seq++) {
 		const struct tape_entry *e = tape_at(tape, seq);
-		if (!passes(c, e)) continue;
+		if (!passes(c, seq, e)) continue;
 		next = unplace(c, next, seq);
 		char tag[TAG_MAX];
 		struct item it = {.line = e->line};
@@ -951,6 +959,7 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	carry_set(c, &cl->mutes, NULL);
 	carry_lines(c, &cl->in);
 	CARRY(c, cl->cursor);
+	CARRY(c, cl->repeats);
 	carry_mail(c, cl);
 	carry_rest(c, cl);
 	CARRY(c, cl->blocked);

@@ -98,6 +98,7 @@ struct client {
 
 	struct tape *tape; /* NULL: not attached */
 	uint64_t cursor;
+	uint64_t repeats; /* lines before this one are repeated on request, see client_repeat_tape() */
 	struct client_filter filter;
 	struct names mutes; /* types of lines that the connection does not want (struct dialect_ask) */
 	struct attachment *attachment;
@@ -159,6 +160,8 @@ void client_begin(struct client *c, struct span line);
 void client_wake(struct client *c);
 /* Read this tape from seq on. */
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq);
+/* Read the tape once more from its beginning: all lines but notices, before its mail and whatever it filters. */
+void client_repeat_tape(struct client *c);
 /* Stop reading the tape; its unread lines become mail. */
 void client_leave_tape(struct client *c);
 /* Return true if the peer neither writes nor reads any more, even if its last lines were not read yet. */

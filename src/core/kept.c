@@ -15,16 +15,6 @@
 
 #define FIRST_ANSWERED 2 /* s->unnamed while the first step waits for its answer */
 
-/* Post the lines of the conversation to this client alone. It asks for all of it, also for lines that it has read
- * before. */
-static void repeat(struct client *c, const struct session *s) {
-	const struct tape *t = &s->tape;
-	for (uint64_t seq = t->oldest; seq < t->next; seq++) {
-		const struct tape_entry *e = tape_at(t, seq);
-		if (e->kind != LINE_NOTICE) client_post(c, chunk_ref(e->line));
-	}
-}
-
 /* again: it has waited before. Return KEPT_LATER, KEPT_PASS or KEPT_ANOTHER for a request that is not answered. */
 static enum dialect_kept answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
@@ -42,7 +32,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
 	if (ask.mutes.p && !client_mute(c, ask.mutes)) body.failed = true;
 	if (body.failed) kept = KEPT_REFUSED;
-	if (kept == KEPT_REPLAY) repeat(c, s);
+	if (kept == KEPT_REPLAY) client_repeat_tape(c); /* at the pace of its reading */
 	if (kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) {
 		const char *code = kept == KEPT_FORBIDDEN ? PLENUM_E_NOT_ALLOWED : PLENUM_E_BAD_REQUEST;
 		notify_fail(c, e->request_id, code, "%s", error);

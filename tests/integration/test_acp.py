@@ -781,6 +781,66 @@ class Late(AcpCase):
         child.caught_up()
         self.assertEqual(child.seen(method="session/load"), [])
 
+    def behind(self, d):
+        """The unread bytes of the client that has most of them."""
+        return max(c["lag_bytes"] for c in d.call("plenum_status")["clients"])
+
+    def test_a_long_conversation_is_loaded_as_it_is_read(self):
+        """The daemon keeps no second copy for a client that does not read."""
+        d, _, child, a = self.open(limits={"tape_bytes": "32M"})
+        mine, theirs = self.turn(child, a)
+        texts = ["%03d" % n + "x" * 100000 for n in range(100)]
+        for text in texts:
+            child.print(chunk(text))
+            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        b = self.attached(d)
+        rid = b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
+
+        until(lambda: self.behind(d) > 4000000, what="the replay to begin")
+        self.assertLess(sum(s["bytes"] for s in d.call("plenum_status", daemon=True)["shares"]), 2000000)
+        child.print(chunk("live"), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        b.reply(rid)
+        b.event("turn_ended")
+        said = [m["params.update.content.text"] for m in b.seen(method="session/update")]
+        self.assertEqual(said, ["hi", *texts, "live"])
+        self.assertEqual(len(b.seen(lambda m: m["result.sessionId"] == "c1")), 1)
+        last = b.log.index(b.seen(**is_update("agent_message_chunk", params__update__content__text=texts[-1]))[0])
+        self.assertLess(last, b.log.index(b.seen(lambda m: m["result.sessionId"] == "c1")[0]))
+
+    def test_it_is_loaded_twice_and_over_an_upgrade(self):
+        d, _, child, a = self.open(limits={"tape_bytes": "32M"})
+        mine, theirs = self.turn(child, a)
+        texts = ["%03d" % n + "x" * 100000 for n in range(50)]
+        for text in texts:
+            child.print(chunk(text))
+            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        b = self.attached(d)
+        for _ in range(2):
+            b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
+        until(lambda: self.behind(d) > 1000000, what="the replay to begin")
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        b.sync()
+        said = [m["params.update.content.text"] for m in b.seen(method="session/update")]
+        self.assertEqual(said[-51:], ["hi", *texts])
+        self.assertEqual(len(b.seen(lambda m: m["result.sessionId"] == "c1")), 2)
+
+    def test_the_end_of_the_tape_overtakes_a_load(self):
+        d, _, child, a = self.open(limits={"tape_bytes": "256K"})
+        mine, theirs = self.turn(child, a)
+        b = self.attached(d)
+        rids = [b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])]
+        for n in range(100):
+            text = "%03d" % n + "x" * 50000
+            child.print(chunk(text))
+            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        rids.append(b.call("session/load", sessionId="c1", cwd="/", mcpServers=[]))
+        for rid in rids:
+            self.assertIn("sessionId", b.reply(rid)["result"])
+        b.sync()
+        self.assertEqual(b.seen(**is_update("agent_message_chunk"))[-1]["params.update.content.text"], text)
+
     def test_an_editor_joins_the_conversation_that_it_loads(self):
         d, _, child, a = self.open()
         mine, theirs = self.turn(child, a, "q")
