@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The protocol of codex app-server: its methods. The shapes are those of version 0.171.0, as seen.
+ * The protocol of codex app-server: its methods, the agent's frames and messages as turns, items and approval requests.
+ * The shapes are those of version 0.171.0, as seen.
  */
 #pragma once
 

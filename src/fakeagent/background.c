@@ -2,7 +2,6 @@
 #include "fakeagent/background.h"
 
 #include "fakeagent/backlog.h"
-#include "fakeagent/flags.h"
 #include "fakeagent/frames.h"
 #include "fakeagent/job.h"
 #include "fakeagent/permission.h"
@@ -11,7 +10,7 @@
 static json_t *tasks; /* running tasks by task_id */
 
 void background_changed(void) {
-	json_t *list = js_need(json_array()), *task;
+	json_t *list = js_make("[]"), *task;
 	const char *id;
 	json_object_foreach(tasks, id, task) json_array_append(list, task);
 	frames_emit("{type:system,subtype:background_tasks_changed,tasks:%o}", list);
@@ -20,7 +19,7 @@ void background_changed(void) {
 /* Return the id of the new task. */
 static json_t *start(const char *type, const char *description, const char *tool_use_id) {
 	json_t *id = js_id("b");
-	if (!tasks) tasks = js_need(json_object());
+	if (!tasks) tasks = js_make("{}");
 	js_put(tasks, json_string_value(id), js_make("{task_id:%O,task_type:%s,description:%s}", id, type, description));
 	background_changed();
 	frames_emit("{type:system,subtype:task_started,task_id:%O,description:%s,task_type:%s,tool_use_id:%z,"
@@ -49,7 +48,7 @@ void background_stop(const char *id) {
 static void task_done(json_t *arg) {
 	const char *id = js_get(arg, "id"), *text = js_get(arg, "text");
 	if (!json_object_get(tasks, id)) return;
-	finish(id, "completed", js_make("%s", text));
+	finish(id, "completed", js_string(text));
 	backlog_add_task(text);
 }
 
@@ -93,7 +92,7 @@ static void asked(struct query *q) {
 }
 
 static void ask_now(json_t *ask) {
-	if (!flags()->ask_stdio) return;
+	if (!agent.ask_stdio) return;
 	_cleanup_json_ json_t *use = js_id("toolu_0");
 	json_t *request = permission_request(js_get(ask, "name"), json_object_get(ask, "input"), json_string_value(use),
 										 NULL);

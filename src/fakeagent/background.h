@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "fakeagent/js.h"
+#include "fakeagent/agent.h"
 
 /* Send a can_use_tool with an agent_id after `ms`; if allowed, run a shell command. Takes ask: {ms, name, input}. */
 void background_ask(json_t *ask);

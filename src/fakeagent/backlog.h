@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "fakeagent/js.h"
+#include "fakeagent/agent.h"
 
 void backlog_init(void); /* after the conversation: the uuids that it answered are known */
 void backlog_add(json_t *line);
@@ -16,3 +16,4 @@ bool backlog_empty(void);
 json_t *backlog_take(void); /* the lines of the next turn, oldest first; a new array */
 bool backlog_cancel(const char *uuid);
 json_t *backlog_uuids(void);
+json_t *backlog_clear(void); /* cancel all; their uuids; new */

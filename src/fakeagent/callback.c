@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/callback.h"
 
-#include "base/str.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/frames.h"
 #include "fakeagent/query.h"
-
-#include <limits.h>
 
 #define DEFAULT_TIMEOUT 600
 #define PROMPT_TIMEOUT 30
@@ -38,15 +35,13 @@ static int64_t timeout_of(const json_t *entry, const char *event) {
 
 static void ask_all(const json_t *entries, const char *event, const char *match, json_t *input, const char *id,
 					struct list *asked) {
-	size_t i, k;
-	json_t *entry, *callback;
-	json_array_foreach(entries, i, entry) {
-		if (!is_matched(js_get(entry, "matcher"), match)) continue;
-		json_array_foreach(json_object_get(entry, "hookCallbackIds"), k, callback) {
+	JS_EACH (entry, entries) {
+		if (!is_matched(js_get(entry.v, "matcher"), match)) continue;
+		JS_EACH (callback, json_object_get(entry.v, "hookCallbackIds")) {
 			struct query *q = query_send(
-				js_make("{subtype:hook_callback,callback_id:%O,input:%O,tool_use_id:%s}", callback, input, id),
-				timeout_of(entry, event));
-			q->entry = entry;
+				js_make("{subtype:hook_callback,callback_id:%O,input:%O,tool_use_id:%s}", callback.v, input, id),
+				timeout_of(entry.v, event));
+			q->entry = entry.v;
 			list_add_tail(asked, &q->mark);
 		}
 	}
@@ -119,17 +114,16 @@ static void read_answer(struct callback_outcome *o, const struct query *q, const
 
 void callback_run(const char *event, const char *match, json_t *extra, const char *tool_use_id,
 				  struct callback_outcome *o) {
-	char made[37], cwd[PATH_MAX];
 	struct list asked = LIST_SELF(asked);
 	struct query *q;
-	_cleanup_json_ json_t *entries = json_incref(json_object_get(table, event)), *more = extra, *input = NULL;
-	*o = (struct callback_outcome){.context = js_need(json_array())};
+	_cleanup_json_ json_t *entries = json_incref(json_object_get(table, event)), *more = extra, *input = NULL,
+						  *made = js_uuid();
+	*o = (struct callback_outcome){.context = js_make("[]")};
 	if (!json_array_size(entries)) return;
-	js_uuid(made);
-	input = js_make("{session_id:%s,transcript_path:%o,cwd:%s,permission_mode:%s,hook_event_name:%s}",
-					conversation_id(), conversation_path(), getcwd(cwd, sizeof cwd) ? cwd : "/", policy_mode(), event);
+	input = js_make("{session_id:%s,transcript_path:%o,cwd:%o,permission_mode:%s,hook_event_name:%s}", agent.id,
+					conversation_path(), js_cwd(), agent.mode, event);
 	json_object_update(input, more);
-	ask_all(entries, event, match, input, tool_use_id ? tool_use_id : made, &asked);
+	ask_all(entries, event, match, input, tool_use_id ? tool_use_id : json_string_value(made), &asked);
 	while ((q = LIST_TOP(&asked, struct query, mark))) {
 		list_del(&q->mark);
 		query_wait(q);
@@ -155,25 +149,21 @@ void callback_notify(const char *event, const char *match, json_t *extra, const 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
 static bool is_valid(const json_t *entry) {
-	json_t *matcher = json_object_get(entry, "matcher"), *ids = json_object_get(entry, "hookCallbackIds"), *id;
-	size_t i;
+	json_t *matcher = json_object_get(entry, "matcher"), *ids = json_object_get(entry, "hookCallbackIds");
 	if ((matcher && !json_is_string(matcher) && !json_is_null(matcher)) || !json_is_array(ids)) return false;
-	json_array_foreach(ids, i, id) {
-		if (!json_is_string(id)) return false;
-	}
+	JS_EACH (id, ids)
+		if (!json_is_string(id.v)) return false;
 	return true;
 }
 
 bool callback_replace(json_t *hooks) {
 	const char *event;
-	json_t *entries, *entry;
-	size_t i;
+	json_t *entries;
 	if (!json_is_object(hooks)) return false;
 	json_object_foreach(hooks, event, entries) {
 		if (!json_is_array(entries)) return false;
-		json_array_foreach(entries, i, entry) {
-			if (!is_valid(entry)) return false;
-		}
+		JS_EACH (entry, entries)
+			if (!is_valid(entry.v)) return false;
 	}
 	js_set(&table, json_incref(hooks));
 	query_end_hooks();

@@ -5,15 +5,11 @@
 #include "fakeagent/backlog.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/directive.h"
-#include "fakeagent/faults.h"
-#include "fakeagent/flags.h"
 #include "fakeagent/frames.h"
+#include "fakeagent/model.h"
 #include "fakeagent/out.h"
-#include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
 #include "fakeagent/query.h"
-#include "fakeagent/scenario.h"
 #include "fakeagent/toolserver.h"
 
 struct request {
@@ -29,18 +25,9 @@ bool control_initialized(void) {
 
 /* ---- answering ------------------------------------------------------------------------------------------------- */
 
-static void print_late(json_t *frame) {
-	out_json(json_incref(frame));
-}
-
 static void answer(const struct request *r, json_t *response) {
-	json_t *frame = js_make("{type:control_response,response:%o}", response);
-	if (faults_has(FAULT_mute) && !js_is(r->body, "subtype", "initialize"))
-		json_decref(frame);
-	else if (faults_has(FAULT_late))
-		poller_after(faults_get(FAULT_late), print_late, frame);
-	else
-		out_json(frame);
+	out_answer(js_make("{type:control_response,response:%o}", response), !js_is(r->body, "subtype", "initialize"),
+			   true);
 }
 
 static void succeed(const struct request *r, json_t *payload) {
@@ -49,13 +36,13 @@ static void succeed(const struct request *r, json_t *payload) {
 
 /* Return NULL for the old CLI, which omits it. */
 static json_t *unless_old(json_t *payload) {
-	if (!flags()->old) return payload;
+	if (!agent.old) return payload;
 	json_decref(payload);
 	return NULL;
 }
 
 static void fail(const struct request *r, const char *code, json_t *text) {
-	answer(r, js_make("{subtype:error,request_id:%O,error:%o,error_code:%z}", r->id, text, flags()->old ? NULL : code));
+	answer(r, js_make("{subtype:error,request_id:%O,error:%o,error_code:%z}", r->id, text, agent.old ? NULL : code));
 }
 
 /* ---- initialize ------------------------------------------------------------------------------------------------ */
@@ -72,34 +59,32 @@ static json_t *describe(bool applied) {
 		"account:{tokenSource:none,apiKeySource:none},claude_code_version:%s,pid:%i,current_permission_mode:%s,"
 		"session_state:%s,fast_mode_state:off,hooks_applied:%o,hook_on_failure_supported:true,"
 		"capabilities:[msg_lifecycle_v1]}",
-		"", "", flags()->version_name, (int)getpid(), policy_mode(), frames_last_state(), applied ? json_true() : NULL);
-	for (size_t i = 0; flags()->old && i < ARRAY_SIZE(dated); i++) json_object_del(p, dated[i]);
-	scenario_merge("initialize", p);
+		"", "", agent.compat, (int)getpid(), agent.mode, agent.state, applied ? json_true() : NULL);
+	for (size_t i = 0; agent.old && i < ARRAY_SIZE(dated); i++) json_object_del(p, dated[i]);
+	json_object_update(p, scenario_get("initialize"));
 	return p;
 }
 
 static void do_initialize(const struct request *r) {
 	bool again = initialized;
-	json_t *hooks = json_object_get(r->body, "hooks"), *name;
-	size_t i;
-	if (json_is_null(hooks) || (again && flags()->old)) hooks = NULL;
+	json_t *hooks = json_object_get(r->body, "hooks");
+	if (json_is_null(hooks) || (again && agent.old)) hooks = NULL;
 	if (hooks && !callback_replace(hooks)) {
 		fail(r, NULL,
-			 js_make("%s",
-					 "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays "
-					 "and string matchers"));
+			 js_string("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays "
+					   "and string matchers"));
 		return;
 	}
 	initialized = true;
-	directive_dialogs(json_object_get(r->body, "supportedDialogKinds"));
-	json_array_foreach(json_object_get(r->body, "sdkMcpServers"), i, name) toolserver_add(json_string_value(name));
-	if (!again && flags()->mcp_config) {
-		const char *config = flags()->mcp_config;
+	model_dialogs(json_object_get(r->body, "supportedDialogKinds"));
+	JS_EACH (name, json_object_get(r->body, "sdkMcpServers")) toolserver_add(json_string_value(name.v));
+	if (!again && agent.mcp_config) {
+		const char *config = agent.mcp_config;
 		_cleanup_json_ json_t *all = *config == '{' ? json_loads(config, 0, NULL) : json_load_file(config, 0, NULL);
 		toolserver_configure(json_object_get(all, "mcpServers"));
 	}
 	json_t *response = js_make("{subtype:success,request_id:%O,response:%o}", r->id, describe(hooks));
-	if (again || !flags()->old) {
+	if (again || !agent.old) {
 		js_put(response, "pending_permission_requests", query_list("can_use_tool"));
 		js_put(response, "pending_user_dialog_requests", query_list("request_user_dialog"));
 	}
@@ -110,23 +95,15 @@ static void do_initialize(const struct request *r) {
 /* ---- the turn -------------------------------------------------------------------------------------------------- */
 
 static void do_interrupt(const struct request *r) {
-	json_t *gone = NULL, *uuid;
-	size_t i;
-	if (phase_running() && !phase_aborted()) {
-		phase_abort(PHASE_INTERRUPT);
-		query_end_turn();
-	}
-	if (js_true(r->body, "cancel_queued") && !flags()->old) {
-		gone = backlog_uuids();
-		json_array_foreach(gone, i, uuid) backlog_cancel(json_string_value(uuid));
-	}
+	if (!agent.aborted) query_end_turn(ABORT_INTERRUPT);
+	json_t *gone = js_true(r->body, "cancel_queued") && !agent.old ? backlog_clear() : NULL;
 	succeed(r, unless_old(js_make("{cancelled:%o,still_queued:%o}", gone, backlog_uuids())));
 }
 
 static void do_cancel_message(const struct request *r) {
 	const char *uuid = js_get(r->body, "message_uuid");
 	bool gone = uuid && backlog_cancel(uuid);
-	succeed(r, js_make("{cancelled:%b,message_uuid:%z}", gone, gone && !flags()->old ? uuid : NULL));
+	succeed(r, js_make("{cancelled:%b,message_uuid:%z}", gone, gone && !agent.old ? uuid : NULL));
 }
 
 static void do_end_session(const struct request *r) {
@@ -152,14 +129,14 @@ static void do_mode(const struct request *r) {
 							 "--dangerously-skip-permissions"));
 		return;
 	}
-	succeed(r, js_make("{mode:%s}", policy_mode()));
+	succeed(r, js_make("{mode:%s}", agent.mode));
 	frames_mode();
 }
 
 static void do_model(const struct request *r) {
 	const char *model = js_get(r->body, "model");
 	conversation_set_model(js_same(model, "default") ? NULL : model);
-	succeed(r, unless_old(js_make("{model:%s}", conversation_model())));
+	succeed(r, unless_old(js_make("{model:%s}", agent.model)));
 }
 
 static void do_flags(const struct request *r) {
@@ -186,7 +163,7 @@ static void do_mcp_status(const struct request *r) {
 }
 
 static void do_set_servers(const struct request *r) {
-	json_t *added = js_need(json_array()), *removed = js_need(json_array());
+	json_t *added = js_make("[]"), *removed = js_make("[]");
 	toolserver_replace(json_object_get(r->body, "servers"), added, removed);
 	succeed(r, js_make("{added:%o,removed:%o,errors:{}}", added, removed));
 }
@@ -202,10 +179,10 @@ static void do_reconnect(const struct request *r) {
 /* ---- the rest -------------------------------------------------------------------------------------------------- */
 
 static void do_context(const struct request *r) {
-	int n = (int)json_array_size(conversation_messages()) * 10;
+	int n = (int)json_array_size(agent.messages) * 10;
 	succeed(r, js_make("{categories:[{name:Messages,tokens:%i,color:blue}],totalTokens:%i,maxTokens:200000,"
 					   "rawMaxTokens:200000,percentage:%f,model:%s}",
-					   n, n, n / 2000.0, conversation_model()));
+					   n, n, n / 2000.0, agent.model));
 }
 
 static void do_background(const struct request *r) {

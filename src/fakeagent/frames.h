@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "fakeagent/js.h"
+#include "fakeagent/agent.h"
 
-#include <stdint.h>
+#define FRAMES_USAGE "{input_tokens:%i,cache_creation_input_tokens:0,cache_read_input_tokens:0,output_tokens:%i}"
 
 /* The end of a turn. */
 struct outcome {
@@ -28,9 +28,10 @@ void frames_stamp(json_t *frame);          /* add the time */
 /* system/init, the first frame of a turn. Takes tools (more names) and servers. */
 void frames_init(json_t *tools, json_t *servers);
 void frames_mode(void);
+/* Name the prompts of the turn: the first 63 and the last, as the CLI does; both: also the last alone. Return frame. */
+json_t *frames_name(json_t *frame, bool both);
 /* idle, running, requires_action, if enabled by the environment; printed once per change, idle each time. */
 void frames_state(const char *state);
-const char *frames_last_state(void);
 void frames_lifecycle(const char *uuid, const char *state);
 /* Acknowledge a user line if requested; content: NULL for the line's own. */
 void frames_replay(const json_t *line, json_t *content, bool stamp);
@@ -38,15 +39,3 @@ void frames_user(json_t *content, json_t *detail);  /* takes both; detail: tool_
 void frames_warning(const char *tag, json_t *text); /* takes text */
 void frames_result(const struct outcome *o);
 void frames_failed_start(const char *text);
-
-/* A reply of the model. Stream events are printed if requested; `early`: before the prompt's acknowledgement. */
-void frames_request(bool early);
-void frames_open(void);
-const char *frames_message_id(void);
-void frames_block_start(int index, const json_t *block, const char *key); /* key: the member in the deltas */
-void frames_delta(const char *type, const char *key, const char *p, size_t n);
-void frames_block(const json_t *block, bool aborted); /* the assistant line */
-void frames_block_stop(void);
-void frames_close(const char *stop_reason);
-void frames_cut(void); /* end an aborted message, if there is one */
-void frames_error(const char *text);

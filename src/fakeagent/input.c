@@ -5,9 +5,6 @@
 #include "base/str.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/control.h"
-#include "fakeagent/faults.h"
-#include "fakeagent/flags.h"
-#include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
 #include "fakeagent/query.h"
 #include "fakeagent/rpc.h"
@@ -44,7 +41,7 @@ static bool is_false(const json_t *value) {
 }
 
 static void take(json_t *line) {
-	json_t *role = json_object_get(json_object_get(line, "message"), "role");
+	json_t *role = js_at(line, "message.role");
 	const char *type = js_get(line, "type"), *text = json_string_value(role);
 	if (js_same(type, "user") && !js_same(text, "user")) {
 		_cleanup_free_ char *other = !text && role ? js_dumps(role) : NULL;
@@ -71,8 +68,7 @@ static void handle(const char *p, size_t n) {
 	if (r == JS_BAD) die(str_printf("Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n));
 	if (r == JS_ODD) return;
 	if (json_is_null(line)) die(str_dup("Error parsing streaming input line (type=unknown, 4 chars): TypeError"));
-	if (flags()->await_initialize && !control_initialized() &&
-		!js_is(json_object_get(line, "request"), "subtype", "initialize"))
+	if (agent.await_initialize && !control_initialized() && !js_is(line, "request.subtype", "initialize"))
 		die(str_dup(
 			"Error: --await-initialize requires the initialize control request as the first stdin line, and the "
 			"first line is a different message."));
@@ -87,7 +83,7 @@ static void check_split(size_t n) {
 	bool risky = since_read > 0 || shared;
 	since_read++;
 	shared = false;
-	if (risky && faults_get(FAULT_split) >= 0 && n > (size_t)faults_get(FAULT_split))
+	if (risky && agent.fault[FAULT_split] >= 0 && n > (size_t)agent.fault[FAULT_split])
 		die(str_printf("Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n));
 }
 
@@ -100,12 +96,12 @@ static bool next_line(struct chunk *line) {
 }
 
 static bool is_deaf(void) {
-	return faults_get(FAULT_deaf) >= 0 && handled >= faults_get(FAULT_deaf);
+	return agent.fault[FAULT_deaf] >= 0 && handled >= agent.fault[FAULT_deaf];
 }
 
 static void handle_all(void) {
 	struct chunk line;
-	while (ready && !is_deaf() && (phase_running() || backlog_empty())) {
+	while (ready && !is_deaf() && (agent.running || backlog_empty())) {
 		ready = next_line(&line);
 		if (!ready) {
 			shared = shared || (since_read > 0 && lines_held(&cut) > 0);
@@ -117,7 +113,7 @@ static void handle_all(void) {
 		handle(line.data, line.len);
 		chunk_drop(&line);
 	}
-	if (!eof || ready || told || faults_has(FAULT_ignore_eof)) return;
+	if (!eof || ready || told || agent_has(FAULT_ignore_eof)) return;
 	told = true;
 	if (rpc_spoken()) exit(0); /* such an agent ends at once, and an open permission with it */
 	query_close();
@@ -148,5 +144,5 @@ void input_init(void) {
 }
 
 bool input_ended(void) {
-	return eof && !ready && !faults_has(FAULT_ignore_eof);
+	return eof && !ready && !agent_has(FAULT_ignore_eof);
 }

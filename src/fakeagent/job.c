@@ -80,9 +80,8 @@ json_t *job_output(const struct job *job) {
 
 struct job *job_find(const char *key, const char *value) {
 	struct job *job;
-	LIST_FOR_EACH (job, &jobs, struct job, node) {
+	LIST_FOR_EACH (job, &jobs, struct job, node)
 		if (js_is(job->arg, key, value)) return job;
-	}
 	return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ void js_no_memory(void) {
 	_exit(70);
 }
 
-json_t *js_need(json_t *value) {
+static json_t *need(json_t *value) {
 	if (!value) js_no_memory();
 	return value;
 }
@@ -146,8 +147,7 @@ static json_t *make_argument(struct maker *m) {
 	case 's':
 	case 'z':
 		text = va_arg(m->ap, const char *);
-		if (text) return js_text(text, strlen(text));
-		return what == 's' ? json_null() : NULL;
+		return text || what == 's' ? js_string(text) : NULL;
 	case 'o':
 		return va_arg(m->ap, json_t *);
 	case 'O':
@@ -180,7 +180,7 @@ static json_t *make_value(struct maker *m) {
 		if (n == 4 && memcmp(from, "true", n) == 0) return json_true();
 		return n == 5 && memcmp(from, "false", n) == 0 ? json_false() : js_text(from, n);
 	}
-	json_t *all = js_need(open == '{' ? json_object() : json_array());
+	json_t *all = need(open == '{' ? json_object() : json_array());
 	for (m->p++; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
 		if (!*m->p) abort();
 		if (open == '[') {
@@ -202,7 +202,7 @@ json_t *js_vmake(const char *format, va_list ap) {
 	va_copy(m.ap, ap);
 	json_t *value = make_value(&m);
 	va_end(m.ap);
-	return js_need(value);
+	return need(value);
 }
 
 json_t *js_make(const char *format, ...) {
@@ -220,7 +220,11 @@ json_t *js_text(const char *p, size_t n) {
 	if (s) return s;
 	_cleanup_(buf_free) struct buf b = JS_BUF;
 	str_put_json(&b, p, n);
-	return js_need(json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
+	return need(json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
+}
+
+json_t *js_string(const char *text) {
+	return text ? js_text(text, strlen(text)) : json_null();
 }
 
 json_t *js_of(struct buf *b) {
@@ -235,11 +239,40 @@ json_t *js_printf(const char *fmt, ...) {
 	_cleanup_free_ char *text = str_vprintf(fmt, ap);
 	va_end(ap);
 	if (!text) js_no_memory();
-	return js_text(text, strlen(text));
+	return js_string(text);
+}
+
+json_t *js_cwd(void) {
+	char cwd[PATH_MAX];
+	return js_string(getcwd(cwd, sizeof cwd) ? cwd : "/");
+}
+
+json_t *js_uuid(void) {
+	char uuid[STR_UUID_SIZE];
+	str_uuid(uuid);
+	return js_string(uuid);
+}
+
+json_t *js_id(const char *prefix) {
+	static long number;
+	return js_printf("%s%07lx%04ld", prefix, (unsigned long)getpid(), ++number);
 }
 
 void js_put(json_t *obj, const char *key, json_t *value) {
 	if (value) json_object_set_new(obj, key, value);
+}
+
+void js_add(json_t *list, json_t *value) {
+	if (value) json_array_append_new(list, value);
+}
+
+void js_merge(json_t *obj, json_t *more) {
+	json_object_update(obj, more);
+	json_decref(more);
+}
+
+void js_put_text(json_t *obj, const char *key, const char *text) {
+	if (text) js_put(obj, key, js_string(text));
 }
 
 void js_set(json_t **to, json_t *value) {
@@ -253,23 +286,20 @@ void js_replace(char **to, const char *text) {
 	*to = copy;
 }
 
-void js_uuid(char out[37]) {
-	char h[33];
-	str_random_hex(h, 32);
-	h[12] = '4';
-	h[16] = "89ab"[h[16] & 3];
-	snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", h, h + 8, h + 12, h + 16, h + 20);
-}
-
-json_t *js_id(const char *prefix) {
-	static long number;
-	return js_printf("%s%07lx%04ld", prefix, (unsigned long)getpid(), ++number);
-}
-
 /* ---- reading values -------------------------------------------------------------------------------------------- */
 
+json_t *js_at(const json_t *obj, const char *path) {
+	size_t n = strcspn(path, ".");
+	for (; path[n]; path += n + 1, n = strcspn(path, ".")) obj = json_object_getn(obj, path, n);
+	return json_object_get(obj, path);
+}
+
 const char *js_get(const json_t *obj, const char *key) {
-	return json_string_value(json_object_get(obj, key));
+	return json_string_value(js_at(obj, key));
+}
+
+json_int_t js_number(const json_t *obj, const char *path) {
+	return json_integer_value(js_at(obj, path));
 }
 
 bool js_same(const char *a, const char *b) {
@@ -285,11 +315,8 @@ bool js_true(const json_t *obj, const char *key) {
 }
 
 bool js_has(const json_t *list, const char *text) {
-	size_t i;
-	json_t *one;
-	json_array_foreach(list, i, one) {
-		if (js_same(json_string_value(one), text)) return true;
-	}
+	JS_EACH (one, list)
+		if (js_same(json_string_value(one.v), text)) return true;
 	return false;
 }
 
@@ -303,11 +330,9 @@ bool js_matches(const char *pattern, const char *text) {
 
 json_t *js_content(const json_t *content) {
 	struct buf b = JS_BUF;
-	size_t i;
-	json_t *block;
 	if (json_is_string(content)) return json_incref((json_t *)(uintptr_t)content);
-	json_array_foreach(content, i, block) {
-		json_t *text = json_object_get(block, "text");
+	JS_EACH (block, content) {
+		json_t *text = json_object_get(block.v, "text");
 		if (!json_is_string(text)) continue;
 		if (b.len) buf_putc(&b, '\n');
 		buf_put(&b, json_string_value(text), json_string_length(text));
@@ -315,11 +340,13 @@ json_t *js_content(const json_t *content) {
 	return js_of(&b);
 }
 
+json_t *js_blocks(const json_t *content) {
+	if (!json_is_array(content)) return js_make("[{type:text,text:%O}]", content);
+	return need(json_copy((json_t *)(uintptr_t)content));
+}
+
 bool js_has_block(const json_t *content, const char *type) {
-	size_t i;
-	json_t *block;
-	json_array_foreach(content, i, block) {
-		if (js_is(block, "type", type)) return true;
-	}
+	JS_EACH (block, content)
+		if (js_is(block.v, "type", type)) return true;
 	return false;
 }

@@ -18,6 +18,13 @@ static inline void js_freep(json_t **j) {
 #define _cleanup_json_ _cleanup_(js_freep)
 #define JS_BUF BUF_INIT(SIZE_MAX / 2)
 
+/* for (each value e.v of an array, with its index e.i) */
+struct js_each {
+	size_t i;
+	json_t *v;
+};
+#define JS_EACH(e, list) for (struct js_each e = {0}; (e.v = json_array_get(list, e.i)); e.i++)
+
 enum js_result { JS_OK, JS_BAD, JS_ODD }; /* ODD: JSON valid for JavaScript but not for jansson; *value is NULL */
 
 enum js_result js_parse(const char *p, size_t n, json_t **value);
@@ -30,22 +37,29 @@ char *js_dumps(const json_t *value);              /* the caller frees */
 json_t *js_make(const char *format, ...);
 json_t *js_vmake(const char *format, va_list ap);
 json_t *js_text(const char *p, size_t n); /* any bytes; invalid UTF-8 becomes U+FFFD */
+json_t *js_string(const char *text);      /* the same; NULL: null */
 json_t *js_of(struct buf *b);             /* the content of the buffer, which is freed */
 json_t *js_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is omitted */
+json_t *js_cwd(void);
+json_t *js_uuid(void);
+json_t *js_id(const char *prefix);                                /* prefix, pid and a running number */
+void js_put(json_t *obj, const char *key, json_t *value);         /* takes the value; NULL is omitted */
+void js_add(json_t *list, json_t *value);                         /* the same */
+void js_merge(json_t *obj, json_t *more);                         /* takes more, which replaces members of obj */
+void js_put_text(json_t *obj, const char *key, const char *text); /* a copy; NULL is omitted */
+void js_set(json_t **to, json_t *value);                          /* replace *to; takes value */
+void js_replace(char **to, const char *text);                     /* replace *to by a copy of text */
 _Noreturn void js_no_memory(void);
-json_t *js_need(json_t *value);               /* end the program if NULL */
-void js_set(json_t **to, json_t *value);      /* replace *to; takes value */
-void js_replace(char **to, const char *text); /* replace *to by a copy of text */
 
+json_t *js_at(const json_t *obj, const char *path);     /* a member, nested: "message.content"; borrowed */
 const char *js_get(const json_t *obj, const char *key); /* a string member or NULL */
+json_int_t js_number(const json_t *obj, const char *path);
 bool js_is(const json_t *obj, const char *key, const char *value);
 bool js_true(const json_t *obj, const char *key);
 bool js_same(const char *a, const char *b); /* both may be NULL, which equals nothing */
 bool js_has(const json_t *list, const char *text);
 bool js_matches(const char *pattern, const char *text); /* a POSIX extended regular expression */
-/* Return the text of a message's content: a string, or the text blocks joined by newlines. */
-json_t *js_content(const json_t *content);
+/* The content of a message is a text or an array of blocks. */
+json_t *js_content(const json_t *content); /* the text: all text blocks joined by newlines; new */
+json_t *js_blocks(const json_t *content);  /* as blocks; a new array */
 bool js_has_block(const json_t *content, const char *type);
-void js_uuid(char out[37]);        /* version 4 */
-json_t *js_id(const char *prefix); /* prefix, pid and a running number */

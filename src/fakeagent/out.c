@@ -2,7 +2,6 @@
 #include "fakeagent/out.h"
 
 #include "base/fd.h"
-#include "fakeagent/faults.h"
 #include "fakeagent/poller.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@ static void (*diverted)(json_t *frame);
 
 static bool write_some(void) {
 	size_t n = rest.len - off;
-	if (faults_has(FAULT_partial)) n = MIN(n, (size_t)faults_get(FAULT_partial));
+	if (agent_has(FAULT_partial)) n = MIN(n, (size_t)agent.fault[FAULT_partial]);
 	ssize_t k = write(1, rest.data + off, n);
 	if (k < 0 && errno == EINTR) return true;
 	if (k < 0) {
@@ -27,7 +26,7 @@ static bool write_some(void) {
 		return false;
 	}
 	off += (size_t)k;
-	if (faults_has(FAULT_partial)) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	if (agent_has(FAULT_partial)) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 	return true;
 }
 
@@ -61,7 +60,7 @@ static void act(struct watch *w, int events) {
 }
 
 static void finish(void) {
-	if (faults_has(FAULT_no_newline) && rest.len) rest.len--;
+	if (agent_has(FAULT_no_newline) && rest.len) rest.len--;
 	drain();
 }
 
@@ -80,7 +79,7 @@ void out_half(const char *text) {
 }
 
 void out_line(const char *line, size_t n) {
-	long every = faults_get(FAULT_garbage), last = faults_get(FAULT_close_stdout);
+	long every = agent.fault[FAULT_garbage], last = agent.fault[FAULT_close_stdout];
 	if (gone) return;
 	if (every > 0 && lines % every == 0)
 		buf_puts(&rest, lines / every % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
@@ -88,7 +87,7 @@ void out_line(const char *line, size_t n) {
 	buf_putc(&rest, '\n');
 	if (rest.failed) js_no_memory();
 	lines++;
-	if (faults_get(FAULT_die) == lines) {
+	if (agent.fault[FAULT_die] == lines) {
 		rest.len -= (n + 1) / 2;
 		drain();
 		kill(getpid(), SIGKILL);
@@ -106,6 +105,19 @@ void out_message(json_t *message) {
 	js_dump(&b, message);
 	json_decref(message);
 	out_line(b.data, b.len);
+}
+
+static void print_late(json_t *message) {
+	out_message(json_incref(message));
+}
+
+void out_answer(json_t *message, bool may_miss, bool may_delay) {
+	if (may_miss && agent_has(FAULT_mute))
+		json_decref(message);
+	else if (may_delay && agent_has(FAULT_late))
+		poller_after(agent.fault[FAULT_late], print_late, message);
+	else
+		out_message(message);
 }
 
 void out_divert(void (*to)(json_t *)) {

@@ -2,9 +2,7 @@
 #include "fakeagent/permission.h"
 
 #include "base/str.h"
-#include "fakeagent/flags.h"
 #include "fakeagent/frames.h"
-#include "fakeagent/phase.h"
 #include "fakeagent/query.h"
 #include "fakeagent/toolserver.h"
 
@@ -12,14 +10,12 @@ json_t *permission_request(const char *name, json_t *input, const char *tool_use
 	const char *description = js_get(input, "description");
 	bool always = policy_always_asks(name);
 	if (!description) description = js_get(input, "command");
-	json_t *r = js_make("{subtype:can_use_tool,tool_name:%s,display_name:%s,input:%O,tool_use_id:%s,description:%z,"
-						"blocked_path:%z,requires_user_interaction:%o,permission_suggestions:%o,decision_reason:%s,"
-						"decision_reason_type:%s,mcp_server:%o}",
-						name, name, input, tool_use_id, description, js_get(input, "file_path"),
-						always ? json_true() : NULL, always ? NULL : policy_suggest(name, input),
-						reason ? reason : "This tool needs approval", reason ? "hook" : "other",
-						toolserver_source(name));
-	return r;
+	return js_make("{subtype:can_use_tool,tool_name:%s,display_name:%s,input:%O,tool_use_id:%s,description:%z,"
+				   "blocked_path:%z,requires_user_interaction:%o,permission_suggestions:%o,decision_reason:%s,"
+				   "decision_reason_type:%s,mcp_server:%o}",
+				   name, name, input, tool_use_id, description, js_get(input, "file_path"), always ? json_true() : NULL,
+				   always ? NULL : policy_suggest(name, input), reason ? reason : "This tool needs approval",
+				   reason ? "hook" : "other", toolserver_source(name));
 }
 
 static void refuse(struct permission *p, const char *text) {
@@ -28,14 +24,9 @@ static void refuse(struct permission *p, const char *text) {
 }
 
 static void deny(struct permission *p, const json_t *use, const char *text) {
-	json_array_append_new(phase_denials(),
-						  js_make("{tool_name:%O,tool_use_id:%O,tool_input:%O}", json_object_get(use, "name"),
+	js_add(agent.denials, js_make("{tool_name:%O,tool_use_id:%O,tool_input:%O}", json_object_get(use, "name"),
 								  json_object_get(use, "id"), json_object_get(use, "input")));
 	refuse(p, text);
-}
-
-static void take_input(struct permission *p, json_t *input) {
-	if (json_is_object(input)) js_set(&p->input, json_incref(input));
 }
 
 /* Members that invalidate an answer by a wrong type; others are ignored. */
@@ -49,15 +40,14 @@ static bool is_spoiled(const json_t *answer, bool allow) {
 /* {"behavior":"allow"|"deny",...} of the client or of a PermissionRequest hook. */
 static void take_answer(struct permission *p, const json_t *use, const json_t *answer) {
 	const char *message = js_get(answer, "message");
-	json_t *input = json_object_get(answer, "updatedInput"), *update;
-	bool allow = js_is(answer, "behavior", "allow") && (json_is_object(input) || !flags()->old);
+	json_t *input = json_object_get(answer, "updatedInput");
+	bool allow = js_is(answer, "behavior", "allow") && (json_is_object(input) || !agent.old);
 	bool spoiled = is_spoiled(answer, allow);
-	size_t i;
 	if (allow && !spoiled) {
 		p->allowed = true;
-		take_input(p, input);
-		json_array_foreach(json_object_get(answer, "updatedPermissions"), i, update) if (policy_update(update))
-			frames_mode();
+		if (input) js_set(&p->input, json_incref(input));
+		JS_EACH (update, json_object_get(answer, "updatedPermissions"))
+			if (policy_update(update.v)) frames_mode();
 	} else if (js_is(answer, "behavior", "deny") && message && !spoiled) {
 		deny(p, use, message);
 		p->interrupt = js_true(answer, "interrupt");
@@ -77,14 +67,14 @@ static void deny_alone(struct permission *p, const json_t *use, const char *type
 }
 
 static void ask_client(struct permission *p, const json_t *use, const char *reason) {
-	if (!flags()->ask_stdio) {
+	if (!agent.ask_stdio) {
 		deny_alone(p, use, "mode");
 		return;
 	}
 	frames_state("requires_action");
 	struct query *q = query_send(permission_request(js_get(use, "name"), p->input, js_get(use, "id"), reason), -1);
 	query_wait(q);
-	if (phase_aborted() != PHASE_SIGNAL) frames_state("running");
+	if (agent.aborted != ABORT_SIGNAL) frames_state("running");
 	const char *error = query_error(q);
 	if (q->end == QUERY_ANSWERED && error) {
 		_cleanup_free_ char *text = str_printf("Tool permission request failed: %s", error);
@@ -92,8 +82,8 @@ static void ask_client(struct permission *p, const json_t *use, const char *reas
 	} else if (q->end == QUERY_ANSWERED) {
 		take_answer(p, use, query_payload(q));
 	} else if (q->end == QUERY_CLOSED) {
-		refuse(p, flags()->old ? "Tool permission request failed: Error: Stream closed"
-							   : "Tool permission stream closed before response received");
+		refuse(p, agent.old ? "Tool permission request failed: Error: Stream closed"
+							: "Tool permission stream closed before response received");
 	} else {
 		refuse(p, PERMISSION_REJECTED);
 		p->aborted = true;
@@ -113,7 +103,7 @@ static bool ask_hooks(struct permission *p, const json_t *use) {
 	bool answered = json_is_object(o.permission), decided = answered || o.decision == POLICY_DENY;
 	if (answered) {
 		if (js_is(o.permission, "behavior", "deny") && !js_get(o.permission, "message"))
-			js_put(o.permission, "message", js_make("%s", denied));
+			js_put_text(o.permission, "message", denied);
 		take_answer(p, use, o.permission);
 	} else if (decided) {
 		deny(p, use, o.reason ? o.reason : denied);
@@ -125,7 +115,7 @@ static bool ask_hooks(struct permission *p, const json_t *use) {
 void permission_decide(const json_t *use, const struct callback_outcome *before, struct permission *p) {
 	const char *name = js_get(use, "name"), *why;
 	*p = (struct permission){.input = json_incref(json_object_get(use, "input"))};
-	take_input(p, before->input);
+	if (json_is_object(before->input)) js_set(&p->input, json_incref(before->input));
 	enum policy verdict = policy_judge(name, p->input, &why);
 	bool forced = before->decision == POLICY_ASK, allowed = before->decision == POLICY_ALLOW;
 	if (verdict == POLICY_DENY)
@@ -134,7 +124,7 @@ void permission_decide(const json_t *use, const struct callback_outcome *before,
 		p->allowed = true;
 	else if (!ask_hooks(p, use))
 		ask_client(p, use, !forced ? NULL : before->reason ? before->reason : "a hook asks");
-	if (phase_aborted() && !p->allowed) p->aborted = true;
+	if (agent.aborted && !p->allowed) p->aborted = true;
 }
 
 void permission_free(struct permission *p) {

@@ -2,7 +2,6 @@
 #include "fakeagent/poller.h"
 
 #include "base/fd.h"
-#include "fakeagent/phase.h"
 
 #include <poll.h>
 
@@ -83,5 +82,5 @@ void poller_sleep(int64_t ms) {
 	int64_t until = now_ms() + ms;
 	do {
 		poller_round(until);
-	} while (!phase_aborted() && now_ms() < until);
+	} while (!agent.aborted && now_ms() < until);
 }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "fakeagent/js.h"
+#include "fakeagent/agent.h"
 
 #include <stdint.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/query.h"
 
-#include "fakeagent/flags.h"
+#include "base/str.h"
 #include "fakeagent/out.h"
-#include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
 
 static struct list all = LIST_SELF(all);
@@ -53,16 +52,16 @@ static void expire(json_t *id) {
 struct query *query_send(json_t *request, int64_t timeout) {
 	struct query *q = calloc(1, sizeof *q);
 	if (!q) js_no_memory();
-	*q = (struct query){.request = request, .of_turn = phase_running(), .end = closed ? QUERY_CLOSED : QUERY_OPEN};
-	js_uuid(q->id);
+	*q = (struct query){.request = request, .of_turn = agent.running, .end = closed ? QUERY_CLOSED : QUERY_OPEN};
+	str_uuid(q->id);
 	list_add_tail(&all, &q->node);
 	if (closed) return q;
-	if (timeout >= 0) q->timer = poller_after(timeout, expire, js_make("%s", q->id));
+	if (timeout >= 0) q->timer = poller_after(timeout, expire, js_string(q->id));
 	out_json(js_make("{type:control_request,request_id:%s,request:%O}", q->id, request));
 	return q;
 }
 
-void query_then(struct query *q, query_fn then, json_t *arg) {
+void query_then(struct query *q, void (*then)(struct query *q), json_t *arg) {
 	q->of_turn = false;
 	q->then = then;
 	q->arg = arg;
@@ -91,12 +90,14 @@ void query_answer(json_t *line) {
 	struct query *q = id ? find(id, NULL, false) : NULL;
 	if (!q) return;
 	q->response = json_incref(response);
-	if (flags()->replay) out_json(json_incref(line));
+	if (agent.replay) out_json(json_incref(line));
 	finish(q, QUERY_ANSWERED);
 }
 
-void query_end_turn(void) {
+void query_end_turn(enum abort why) {
 	struct query *q;
+	if (!agent.running) return;
+	agent_abort(why);
 	while ((q = find(NULL, NULL, true))) finish(q, QUERY_CANCELLED);
 }
 
@@ -112,11 +113,10 @@ void query_close(void) {
 }
 
 json_t *query_list(const char *subtype) {
-	json_t *list = js_need(json_array());
+	json_t *list = js_make("[]");
 	struct query *q;
-	LIST_FOR_EACH (q, &all, struct query, node) {
-		if (q->end || !js_is(q->request, "subtype", subtype)) continue;
-		json_array_append_new(list, js_make("{type:control_request,request_id:%s,request:%O}", q->id, q->request));
-	}
+	LIST_FOR_EACH (q, &all, struct query, node)
+		if (!q->end && js_is(q->request, "subtype", subtype))
+			js_add(list, js_make("{type:control_request,request_id:%s,request:%O}", q->id, q->request));
 	return list;
 }

@@ -6,9 +6,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "fakeagent/js.h"
-
-#include <stdint.h>
+#include "fakeagent/agent.h"
 
 enum query_end {
 	QUERY_OPEN,
@@ -19,16 +17,13 @@ enum query_end {
 	QUERY_REPLACED, /* by a new hook table */
 };
 
-struct query;
-typedef void (*query_fn)(struct query *q);
-
 struct query {
 	struct list node;
 	char id[37];
 	json_t *request, *response;
 	enum query_end end;
 	bool of_turn; /* an interrupt ends it */
-	query_fn then;
+	void (*then)(struct query *q);
 	json_t *arg;
 	struct timer *timer;
 	/* the sender's: */
@@ -39,14 +34,15 @@ struct query {
 /* Print the control_request (takes request) and keep it. timeout < 0: none. After the end of stdin it is not printed
  * and is QUERY_CLOSED at once. */
 struct query *query_send(json_t *request, int64_t timeout);
-void query_then(struct query *q, query_fn then, json_t *arg); /* takes arg; detached from the turn; frees itself */
+void query_then(struct query *q, void (*then)(struct query *q),
+				json_t *arg); /* takes arg; detached from the turn; frees itself */
 void query_wait(struct query *q);
 void query_free(struct query *q);
 json_t *query_payload(const struct query *q);   /* of a successful answer, borrowed, or NULL */
 const char *query_error(const struct query *q); /* the text of an error answer, borrowed, or NULL */
 
 void query_answer(json_t *line);
-void query_end_turn(void); /* cancel the requests of the turn */
+void query_end_turn(enum abort why); /* abort the running turn, and cancel its requests */
 void query_end_hooks(void);
 void query_close(void);                  /* at the end of stdin */
 json_t *query_list(const char *subtype); /* copies of the open control_requests with that subtype */

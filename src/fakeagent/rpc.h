@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "fakeagent/js.h"
+#include "fakeagent/agent.h"
 
 #define RPC_PARSE (-32700)
 #define RPC_INVALID (-32600)
@@ -22,7 +22,7 @@ struct rpc_method {
 
 struct rpc_protocol {
 	const char *version; /* of the jsonrpc member; NULL: as codex, without it, and bad lines are dropped silently */
-	const char *unready; /* the error of a request before initialize */
+	const char *unready, *busy, *internal; /* errors: before initialize, during a turn, the beginning of others */
 	const struct rpc_method *methods;
 	size_t n;
 	void (*frame)(json_t *frame); /* takes a frame of the agent */
@@ -35,10 +35,15 @@ void rpc_speak(const struct rpc_protocol *protocol);
 bool rpc_spoken(void);
 void rpc_take(enum js_result r, json_t *line); /* a line of the client */
 
-void rpc_reply(const json_t *id, json_t *result); /* takes result */
-void rpc_fail(const json_t *id, int code, json_t *text);
-void rpc_notify(const char *method, json_t *params); /* takes params */
+void rpc_reply(const json_t *id, json_t *result);        /* takes result */
+bool rpc_fail(const json_t *id, int code, json_t *text); /* takes text; false */
+void rpc_notify(const char *method, json_t *params);     /* takes params */
 /* Send a request for an open control_request of the agent (borrowed). Takes params. */
 void rpc_ask(const json_t *control, const char *method, json_t *params);
 /* Forget the request for that control_request. Return its id, new, or NULL. */
 json_t *rpc_withdraw(const char *request_id);
+
+/* Before another session is opened: no turn runs, and the directory can be entered. False: answered by an error. */
+bool rpc_may_open(const json_t *id, const char *cwd);
+json_t *rpc_prompt(const json_t *blocks);          /* the user line of a prompt, with a uuid; new */
+json_t *rpc_answer(json_t *result, json_t *error); /* see rpc_protocol; for any request but a permission */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/toolserver.h"
 
-#include "fakeagent/flags.h"
 #include "fakeagent/query.h"
 
 #define TIMEOUT 60000
@@ -9,7 +8,7 @@
 static json_t *servers; /* name -> {status, next, tools, serverInfo} */
 
 static json_t *server_of(const char *name) {
-	if (!servers) servers = js_need(json_object());
+	if (!servers) servers = js_make("{}");
 	return name ? json_object_get(servers, name) : NULL;
 }
 
@@ -21,8 +20,8 @@ static int next_id(json_t *server) {
 
 /* Takes params. id < 0: a notification. */
 static struct query *send(const char *name, const char *method, json_t *params, int id, int64_t timeout) {
-	json_t *message = js_make("{jsonrpc:%s,method:%s,params:%o}", "2.0", method, params);
-	if (id >= 0) js_put(message, "id", json_integer(id));
+	json_t *message = js_make("{jsonrpc:%s,method:%s,params:%o,id:%o}", "2.0", method, params,
+							  id < 0 ? NULL : json_integer(id));
 	return query_send(js_make("{subtype:mcp_message,server_name:%s,message:%o}", name, message), timeout);
 }
 
@@ -34,12 +33,9 @@ static void notify(const char *name, const char *method, json_t *params) {
 	query_then(send(name, method, params, -1, TIMEOUT), ignore, NULL);
 }
 
-static json_t *result_of(const struct query *q) {
-	return json_object_get(json_object_get(query_payload(q), "mcp_response"), "result");
-}
-
 static void on_tools(struct query *q) {
-	json_t *server = server_of(js_get(q->request, "server_name")), *tools = json_object_get(result_of(q), "tools");
+	json_t *server = server_of(js_get(q->request, "server_name")),
+		   *tools = js_at(query_payload(q), "mcp_response.result.tools");
 	if (!server || q->end != QUERY_ANSWERED) return;
 	js_put(server, "status", js_make("connected"));
 	if (json_is_array(tools)) json_object_set(server, "tools", tools);
@@ -47,7 +43,7 @@ static void on_tools(struct query *q) {
 
 static void on_hello(struct query *q) {
 	const char *name = js_get(q->request, "server_name");
-	json_t *server = server_of(name), *result = result_of(q);
+	json_t *server = server_of(name), *result = js_at(query_payload(q), "mcp_response.result");
 	if (!server || q->end != QUERY_ANSWERED) return;
 	if (!result) {
 		js_put(server, "status", js_make("failed"));
@@ -63,7 +59,7 @@ bool toolserver_connect(const char *name) {
 	if (!server) return false;
 	js_put(server, "status", js_make("pending"));
 	json_t *hello = js_make("{protocolVersion:%s,capabilities:{},clientInfo:{name:claude-code,version:%s}}",
-							"2025-11-25", flags()->version_name);
+							"2025-11-25", agent.compat);
 	query_then(send(name, "initialize", hello, next_id(server), TIMEOUT), on_hello, NULL);
 	return true;
 }
@@ -74,49 +70,48 @@ void toolserver_add(const char *name) {
 	toolserver_connect(name);
 }
 
-void toolserver_configure(const json_t *configs) {
+void toolserver_configure(json_t *configs) {
 	const char *name;
 	json_t *one;
-	json_object_foreach((json_t *)(uintptr_t)configs, name, one) if (js_is(one, "type", "sdk")) toolserver_add(name);
+	json_object_foreach(configs, name, one) {
+		if (js_is(one, "type", "sdk")) toolserver_add(name);
+	}
 }
 
-void toolserver_replace(const json_t *wanted, json_t *added, json_t *removed) {
+void toolserver_replace(json_t *wanted, json_t *added, json_t *removed) {
 	json_t *one;
 	const char *name;
 	void *next;
 	json_object_foreach_safe(servers, next, name, one) {
 		if (json_object_get(wanted, name)) continue;
-		json_array_append_new(removed, js_make("%s", name));
+		js_add(removed, js_string(name));
 		json_object_del(servers, name);
 	}
-	json_object_foreach((json_t *)(uintptr_t)wanted, name, one) if (!server_of(name) && js_is(one, "type", "sdk"))
-		json_array_append_new(added, js_make("%s", name));
+	json_object_foreach(wanted, name, one) {
+		if (!server_of(name) && js_is(one, "type", "sdk")) js_add(added, js_string(name));
+	}
 	toolserver_configure(wanted);
 }
 
 json_t *toolserver_list(bool whole) {
-	json_t *list = js_need(json_array()), *server;
+	json_t *list = js_make("[]"), *server;
 	const char *name;
 	json_object_foreach(servers, name, server) {
 		json_t *one = js_make("{name:%s,status:%O}", name, json_object_get(server, "status"));
 		if (whole)
-			json_object_update_new(one,
-								   js_make("{tools:%O,transport:sdk,scope:dynamic,source:sdk,serverInfo:%O}",
-										   json_object_get(server, "tools"), json_object_get(server, "serverInfo")));
-		json_array_append_new(list, one);
+			js_merge(one, js_make("{tools:%O,transport:sdk,scope:dynamic,source:sdk,serverInfo:%O}",
+								  json_object_get(server, "tools"), json_object_get(server, "serverInfo")));
+		js_add(list, one);
 	}
 	return list;
 }
 
 json_t *toolserver_tools(void) {
-	json_t *list = js_need(json_array()), *server, *tool;
+	json_t *list = js_make("[]"), *server;
 	const char *name;
-	size_t i;
 	json_object_foreach(servers, name, server) {
-		json_array_foreach(json_object_get(server, "tools"), i, tool) {
-			const char *of = js_get(tool, "name");
-			if (of) json_array_append_new(list, js_printf("mcp__%s__%s", name, of));
-		}
+		JS_EACH (tool, json_object_get(server, "tools"))
+			if (js_get(tool.v, "name")) js_add(list, js_printf("mcp__%s__%s", name, js_get(tool.v, "name")));
 	}
 	return list;
 }
@@ -134,29 +129,21 @@ json_t *toolserver_source(const char *tool) {
 	return name ? js_make("{name:%o,source:sdk}", name) : NULL;
 }
 
-static void fail(struct tool_output *o, json_t *text) {
-	o->content = text;
-	o->failed = true;
-}
-
 static void take_result(struct tool_output *o, const struct query *q) {
-	json_t *reply = json_object_get(query_payload(q), "mcp_response");
-	json_t *result = json_object_get(reply, "result"), *content = json_object_get(result, "content");
-	const char *error = query_error(q), *message = js_get(json_object_get(reply, "error"), "message");
-	if (error || message || !result) {
-		fail(o, js_make("%s", error ? error : message ? message : "the server gave no result"));
-		return;
-	}
-	o->content = content ? json_incref(content) : js_make("%s", "");
-	o->failed = js_true(result, "isError");
+	json_t *reply = json_object_get(query_payload(q), "mcp_response"), *content = js_at(reply, "result.content");
+	const char *error = query_error(q) ? query_error(q) : js_get(reply, "error.message");
+	if (!error && !json_object_get(reply, "result")) error = "the server gave no result";
+	o->content = !error && content ? json_incref(content) : js_string(error ? error : "");
+	o->failed = error || js_true(json_object_get(reply, "result"), "isError");
 }
 
 void toolserver_call(const char *tool, json_t *input, const char *id, struct tool_output *o) {
 	_cleanup_json_ json_t *of = name_of(tool);
 	const char *name = json_string_value(of), *limit = getenv("MCP_TOOL_TIMEOUT");
 	json_t *server = server_of(name);
+	o->failed = true;
 	if (!server) {
-		fail(o, js_printf("Error: No such tool available: %s", tool));
+		o->content = js_printf("Error: No such tool available: %s", tool);
 		return;
 	}
 	int rpc = next_id(server);
@@ -167,7 +154,7 @@ void toolserver_call(const char *tool, json_t *input, const char *id, struct too
 	if (q->end == QUERY_ANSWERED) {
 		take_result(o, q);
 	} else {
-		fail(o, js_printf("The call of %s was not answered", tool));
+		o->content = js_printf("The call of %s was not answered", tool);
 		o->aborted = q->end == QUERY_CANCELLED;
 		if (q->end != QUERY_CLOSED)
 			notify(name, "notifications/cancelled", js_make("{requestId:%i,reason:no answer}", rpc));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "fakeagent/toolbox.h"
+#include "fakeagent/tool.h"
 
 #include "base/fd.h"
 #include "fakeagent/background.h"
+#include "fakeagent/conversation.h"
 #include "fakeagent/frames.h"
 #include "fakeagent/job.h"
-#include "fakeagent/phase.h"
-#include "fakeagent/policy.h"
-#include "fakeagent/scenario.h"
+#include "fakeagent/permission.h"
+#include "fakeagent/toolserver.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +30,10 @@ static void say(const struct call *c, bool failed, json_t *text) {
 
 static void say_shell(const struct call *c, const struct job *job) {
 	json_t *text = job_output(job);
-	const char *p = json_string_value(text);
 	size_t n = json_string_length(text);
 	struct buf b = JS_BUF;
 	if (job->code) buf_printf(&b, "Exit code %d%s", job->code, n ? "\n" : "");
-	buf_put(&b, p, n);
+	buf_put(&b, json_string_value(text), n);
 	if (!b.len) buf_puts(&b, "(Bash completed with no output)");
 	say(c, job->code != 0, js_of(&b));
 	if (!job->code)
@@ -58,12 +57,12 @@ static void run_bash(const struct call *c) {
 		say(c, true, js_printf("cannot start a shell: %s", strerror(errno)));
 		return;
 	}
-	while (!job->exited && !phase_aborted() && now_ms() < until) poller_round(until);
+	while (!job->exited && !agent.aborted && now_ms() < until) poller_round(until);
 	if (job->exited)
 		say_shell(c, job);
 	else
-		say(c, true, js_make("%s", phase_aborted() ? "The command was interrupted" : "Command timed out"));
-	c->o->aborted = !job->exited && phase_aborted();
+		say(c, true, js_string(agent.aborted ? "The command was interrupted" : "Command timed out"));
+	c->o->aborted = !job->exited && agent.aborted;
 	job_free(job);
 }
 
@@ -108,7 +107,7 @@ static void run_edit(const struct call *c) {
 	const char *from = js_get(c->input, "old_string"), *to = js_get(c->input, "new_string"), *hit;
 	_cleanup_(buf_free) struct buf in = JS_BUF, out = JS_BUF;
 	if (!from || !to || !read_file(c->path, &in)) {
-		say(c, true, js_make("%s", "File does not exist, or old_string or new_string is missing"));
+		say(c, true, js_string("File does not exist, or old_string or new_string is missing"));
 		return;
 	}
 	hit = in.data ? strstr(in.data, from) : NULL;
@@ -140,28 +139,19 @@ static void run_question(const struct call *c) {
 	struct buf b = JS_BUF;
 	const char *question;
 	json_t *answer;
+	buf_puts(&b, "User has answered your questions: ");
+	size_t start = b.len;
 	json_object_foreach(json_object_get(c->input, "answers"), question, answer) {
 		const char *text = json_string_value(answer);
-		buf_printf(&b, "%s\"%s\"=\"%s\"", b.len ? ", " : "User has answered your questions: ", question,
-				   text ? text : "");
+		buf_printf(&b, "%s\"%s\"=\"%s\"", b.len > start ? ", " : "", question, text ? text : "");
 	}
-	if (!b.len) buf_puts(&b, "User has answered your questions: none");
+	if (b.len == start) buf_puts(&b, "none");
 	say(c, false, js_of(&b));
 }
 
 static void run_exit_plan(const struct call *c) {
-	if (strcmp(policy_mode(), "plan") == 0 && !policy_set_mode("default")) frames_mode();
+	if (strcmp(agent.mode, "plan") == 0 && !policy_set_mode("default")) frames_mode();
 	say(c, false, js_make("User has approved your plan. You can now start coding."));
-}
-
-static bool run_canned(const struct call *c, const json_t *canned) {
-	if (!canned) return false;
-	json_t *output = json_object_get(canned, "output");
-	int64_t delay = json_integer_value(json_object_get(canned, "delay_ms"));
-	if (delay > 0) poller_sleep(delay);
-	say(c, js_true(canned, "is_error"), output ? json_incref(output) : js_make("%s", ""));
-	c->o->aborted = phase_aborted();
-	return true;
 }
 
 static const struct tool {
@@ -177,20 +167,123 @@ static const struct tool {
 	{"ExitPlanMode", run_exit_plan},
 };
 
-void toolbox_run(const char *name, json_t *input, const char *id, struct tool_output *o) {
+static void execute(const char *name, json_t *input, const char *id, struct tool_output *o) {
 	struct call c = {input, id, js_get(input, "file_path"), o};
-	*o = (struct tool_output){0};
-	if (run_canned(&c, scenario_tool(name))) return;
-	if (strncmp(name, "mcp__", 5) == 0) {
+	const json_t *canned = json_object_get(scenario_get("tools"), name);
+	if (canned) {
+		json_t *output = json_object_get(canned, "output");
+		int64_t delay = js_number(canned, "delay_ms");
+		if (delay > 0) poller_sleep(delay);
+		say(&c, js_true(canned, "is_error"), output ? json_incref(output) : js_string(""));
+		o->aborted = agent.aborted;
+	} else if (strncmp(name, "mcp__", 5) == 0) {
 		toolserver_call(name, input, id, o);
-		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(TOOLS) && !o->content; i++)
 		if (strcmp(TOOLS[i].name, name) == 0) TOOLS[i].run(&c);
 	if (!o->content) say(&c, false, js_printf("%s: done", name));
 }
 
-void toolbox_free(struct tool_output *o) {
-	json_decref(o->content);
-	json_decref(o->detail);
+/* ---- the calls of a reply -------------------------------------------------------------------------------------- */
+
+struct batch {
+	json_t *results; /* for the model */
+	json_t *context; /* texts of hooks, after the results */
+	struct scenario_moment *moment;
+	bool stopped;
+	json_t *deferred;
+};
+
+/* Print one tool_result and add it to those for the model. */
+static void give(struct batch *b, const json_t *use, json_t *content, bool failed, json_t *detail) {
+	json_t *block = js_make("{tool_use_id:%O,type:tool_result,content:%o,is_error:%b}", json_object_get(use, "id"),
+							content, failed);
+	json_array_append(b->results, block);
+	frames_user(js_make("[%o]", block), detail);
+}
+
+static void reject(struct batch *b, const json_t *use) {
+	give(b, use, js_string(PERMISSION_REJECTED), true, js_make("User rejected tool use"));
+}
+
+static void refuse(struct batch *b, const json_t *use, json_t *text) {
+	give(b, use, text, true, js_printf("Error: %s", json_string_value(text)));
+}
+
+static json_t *event_input(const json_t *use, json_t *input) {
+	return js_make("{tool_name:%O,tool_input:%O,tool_use_id:%O}", json_object_get(use, "name"), input,
+				   json_object_get(use, "id"));
+}
+
+static void end_hooks(struct batch *b, struct callback_outcome *o) {
+	json_array_extend(b->context, o->context);
+	b->stopped |= o->stop;
+	callback_free(o);
+}
+
+static void run_allowed(struct batch *b, const json_t *use, json_t *input) {
+	struct tool_output out = {0};
+	struct callback_outcome o;
+	const char *name = js_get(use, "name"), *id = js_get(use, "id");
+	execute(name, input, id, &out);
+	if (!out.aborted && !out.failed) {
+		json_t *in = event_input(use, input);
+		json_object_set(in, "tool_response", out.content);
+		callback_run("PostToolUse", name, in, id, &o);
+		if (o.decision == POLICY_DENY && o.reason) js_add(b->context, js_string(o.reason));
+		end_hooks(b, &o);
+	}
+	_cleanup_json_ json_t *text = js_content(out.content);
+	js_replace(&b->moment->tool, name);
+	js_replace(&b->moment->output, json_string_value(text));
+	b->moment->failed = out.failed;
+	give(b, use, json_incref(out.content), out.failed, json_incref(out.detail));
+	json_decref(out.content);
+	json_decref(out.detail);
+}
+
+static void run_decided(struct batch *b, const json_t *use, const struct callback_outcome *before) {
+	struct permission p;
+	permission_decide(use, before, &p);
+	if (p.interrupt) agent_abort(ABORT_INTERRUPT);
+	if (agent.aborted || p.aborted)
+		reject(b, use);
+	else if (p.allowed)
+		run_allowed(b, use, p.input);
+	else
+		refuse(b, use, js_string(p.refusal));
+	permission_free(&p);
+}
+
+static void run_one(struct batch *b, const json_t *use) {
+	struct callback_outcome o;
+	const char *name = js_get(use, "name");
+	json_t *input = json_object_get(use, "input");
+	callback_run("PreToolUse", name, event_input(use, input), js_get(use, "id"), &o);
+	const char *why = o.reason ? o.reason : "Blocked by hook";
+	if (o.decision == POLICY_DEFER)
+		b->deferred = js_make("{id:%O,name:%s,input:%O}", json_object_get(use, "id"), name, input);
+	else if (agent.aborted)
+		reject(b, use);
+	else if (o.decision == POLICY_DENY)
+		refuse(b, use, agent.old ? js_string(why) : js_printf("PreToolUse:%s hook error: %s", name, why));
+	else
+		run_decided(b, use, &o);
+	end_hooks(b, &o);
+}
+
+enum tool_end tool_run(const json_t *blocks, struct scenario_moment *m, json_t **deferred) {
+	struct batch b = {.results = js_make("[]"), .context = js_make("[]"), .moment = m};
+	JS_EACH (use, blocks) {
+		if (!js_is(use.v, "type", "tool_use")) continue;
+		if (agent.aborted || b.deferred)
+			reject(&b, use.v);
+		else
+			run_one(&b, use.v);
+	}
+	JS_EACH (text, b.context) js_add(b.results, js_make("{type:text,text:%O}", text.v));
+	json_decref(b.context);
+	conversation_add("user", b.results, NULL);
+	*deferred = b.deferred;
+	return b.deferred ? TOOL_DEFERRED : b.stopped ? TOOL_STOPPED : TOOL_DONE;
 }
