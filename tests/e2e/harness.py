@@ -120,8 +120,9 @@ class Place:
 
     def __init__(self, name):
         self.root = Path(tempfile.mkdtemp(prefix=f"plenum-e2e-{name[:24]}-"))
-        self.home, self.run, self.state, self.work = (self.root / sub for sub in ("home", "run", "state", "work"))
-        for folder in (self.home, self.run, self.state, self.work):
+        self.home, self.run, self.state, self.work, self.temporary = (
+            self.root / sub for sub in ("home", "run", "state", "work", "tmp"))
+        for folder in (self.home, self.run, self.state, self.work, self.temporary):
             folder.mkdir(mode=0o700)
         self.be_a_repository()
         self.mark = f"PLENUM_E2E_PLACE={self.root}"
@@ -132,11 +133,18 @@ class Place:
             (self.root / ".git" / part).mkdir(parents=True)
         (self.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
+    def of_agent(self):
+        """What each agent gets, whatever starts it. Claude and codex keep files of all their processes in /tmp, unless
+        they are given another directory."""
+        return {
+            "HOME": str(self.home), "PATH": PATH, "PLENUM_E2E_PLACE": str(self.root),
+            "TMPDIR": str(self.temporary), "CLAUDE_CODE_TMPDIR": str(self.temporary),
+        }
+
     def environment(self, **more):
         return {
-            "HOME": str(self.home), "PATH": PATH, "XDG_RUNTIME_DIR": str(self.run),
-            "XDG_STATE_HOME": str(self.state), "XDG_CONFIG_HOME": str(self.home / ".config"),
-            "PLENUM_E2E_PLACE": str(self.root), "LANG": "C.UTF-8", **more,
+            **self.of_agent(), "XDG_RUNTIME_DIR": str(self.run), "XDG_STATE_HOME": str(self.state),
+            "XDG_CONFIG_HOME": str(self.home / ".config"), "LANG": "C.UTF-8", **more,
         }
 
     def leftovers(self):
@@ -173,7 +181,7 @@ class Daemon:
                            ["resume_args = --resume={id}", *profile])
 
     def write_profile(self, dialect, argv, environment, settings, more):
-        child = {**environment, "HOME": str(self.place.home), "PATH": PATH, "PLENUM_E2E_PLACE": str(self.place.root)}
+        child = {**environment, **self.place.of_agent()}
         lines = ["[daemon]", "default_profile = real", "log_level = debug", *settings, "", "[profile real]",
                  "command = " + shlex.join(argv), f"dialect = {dialect}", f"cwd = {self.place.work}",
                  "env = " + shlex.join(f"{name}={value}" for name, value in child.items()), *more, ""]
