@@ -50,6 +50,16 @@ static bool has(const char *text, const char *part) {
 	return strstr(text, part) != NULL;
 }
 
+static struct world world;
+
+static void setup(void) {
+	begin(&world);
+}
+
+static void teardown(void) {
+	end(&world);
+}
+
 START_TEST(levels) {
 	static const enum log_level all[] = {LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG};
 	static const char *const names[] = {"error", "warn", "info", "debug"};
@@ -79,27 +89,22 @@ START_TEST(levels) {
 END_TEST
 
 START_TEST(lines_for_people) {
-	struct world w;
 	int year, month, day, hour, minute, second, ms, n = 0;
-	begin(&w);
 	log_setup(LOG_DEBUG, false);
 	log_warn("two\nlines and \x1b[2J %d", 5);
-	const char *text = logged(&w);
+	const char *text = logged(&world);
 	ck_assert_int_eq(sscanf(text, "%d-%d-%d %d:%d:%d.%d%n", &year, &month, &day, &hour, &minute, &second, &ms, &n), 7);
 	ck_assert_str_eq(text + n, " warn  two\\x0alines and \\x1b[2J 5\n");
 	log_debug("x");
-	ck_assert(has(logged(&w), " debug x [lines_for_people"));
+	ck_assert(has(logged(&world), " debug x [lines_for_people"));
 	log_event(LOG_INFO, "decided",
 			  (const char *const[]){"tool", "Bash", "by", "a \"b\"", "none", NULL, "eq", "a=b", NULL});
-	ck_assert(has(logged(&w), " info  decided tool=Bash by=\"a \\\"b\\\"\" none=\"\" eq=\"a=b\"\n"));
-	end(&w);
+	ck_assert(has(logged(&world), " info  decided tool=Bash by=\"a \\\"b\\\"\" none=\"\" eq=\"a=b\"\n"));
 }
 END_TEST
 
 START_TEST(lines_for_programs) {
-	struct world w;
 	uint64_t seed = 1;
-	begin(&w);
 	log_setup(LOG_INFO, true);
 	for (int i = 0; i < 500; i++) {
 		char text[40], name[] = "name";
@@ -108,7 +113,7 @@ START_TEST(lines_for_programs) {
 		text[n] = 0;
 		log_warn("%s", text);
 		log_event(LOG_ERROR, text, (const char *const[]){name, text, NULL});
-		const char *line = logged(&w);
+		const char *line = logged(&world);
 		json_t *first = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL),
 			   *second = json_loads(strchr(line, '\n') + 1, 0, NULL);
 		REQUIRE(first && second, "%s", line);
@@ -121,38 +126,31 @@ START_TEST(lines_for_programs) {
 		json_decref(first);
 		json_decref(second);
 	}
-	end(&w);
 }
 END_TEST
 
 START_TEST(the_journal_gets_levels) {
-	struct world w;
 	struct stat st;
 	char stream[64];
-	begin(&w);
 	ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
 	snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 	setenv("JOURNAL_STREAM", stream, 1);
 	log_setup(LOG_INFO, false);
 	log_warn("x");
-	ck_assert_str_eq(logged(&w), "<4>x\n");
+	ck_assert_str_eq(logged(&world), "<4>x\n");
 	setenv("JOURNAL_STREAM", "1:1", 1); /* of another process */
 	log_setup(LOG_INFO, false);
 	log_warn("x");
-	ck_assert(has(logged(&w), " warn  x\n"));
+	ck_assert(has(logged(&world), " warn  x\n"));
 	unsetenv("JOURNAL_STREAM");
-	end(&w);
 }
 END_TEST
 
 START_TEST(keeps_errno) {
-	struct world w;
-	begin(&w);
 	errno = EXDEV;
 	log_error("x");
 	log_event(LOG_ERROR, "x", (const char *const[]){"a", "b", NULL});
 	ck_assert_int_eq(errno, EXDEV);
-	end(&w);
 }
 END_TEST
 
@@ -210,17 +208,14 @@ START_TEST(never_waits_for_a_reader) {
 END_TEST
 
 START_TEST(no_memory_is_said_and_ends_the_program) {
-	struct world w;
 	int status = 0;
-	begin(&w);
 	pid_t pid = fork();
 	if (pid == 0) log_no_memory();
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EX_OSERR);
-	ck_assert_str_eq(logged(&w), "out of memory: the program ends\n");
-	end(&w);
+	ck_assert_str_eq(logged(&world), "out of memory: the program ends\n");
 }
 END_TEST
 
-RUN_TESTS("log", levels, lines_for_people, lines_for_programs, the_journal_gets_levels, keeps_errno,
-		  never_waits_for_a_reader, no_memory_is_said_and_ends_the_program)
+RUN_TESTS_WITH(setup, teardown, "log", levels, lines_for_people, lines_for_programs, the_journal_gets_levels,
+			   keeps_errno, never_waits_for_a_reader, no_memory_is_said_and_ends_the_program)

@@ -63,6 +63,16 @@ static void actor(struct actor *a, struct world *w, char letter) {
 
 /* --- tasks -------------------------------------------------------------------------------------------------------- */
 
+static struct world world;
+
+static void setup(void) {
+	begin(&world);
+}
+
+static void teardown(void) {
+	end(&world);
+}
+
 START_TEST(tasks_run_once_in_order) {
 	struct world w;
 	struct actor a, b, c, d;
@@ -99,21 +109,18 @@ static void stop_other(struct actor *a) {
 
 /* A task that defers itself runs after all waiting ones; an urgent one runs before the next task. */
 START_TEST(tasks_that_defer) {
-	struct world w;
 	struct actor a, b, c, u;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
-	actor(&c, &w, 'c');
-	actor(&u, &w, 'u');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
+	actor(&c, &world, 'c');
+	actor(&u, &world, 'u');
 	a.then = defer_again;
 	b.then = defer_other;
 	b.other = &u.task;
-	loop_defer(w.loop, &a.task);
-	loop_defer(w.loop, &b.task);
-	loop_defer(w.loop, &c.task);
-	run(&w, 6, "abucaa");
-	end(&w);
+	loop_defer(world.loop, &a.task);
+	loop_defer(world.loop, &b.task);
+	loop_defer(world.loop, &c.task);
+	run(&world, 6, "abucaa");
 }
 END_TEST
 
@@ -151,34 +158,28 @@ static void first_again(struct actor *a) {
 
 /* A task that defers itself first in every turn delays neither an earlier first one nor the others indefinitely. */
 START_TEST(tasks_that_always_come_first) {
-	struct world w;
 	struct actor a, b, c;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
-	actor(&c, &w, 'c');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
+	actor(&c, &world, 'c');
 	a.then = first_again;
-	loop_defer(w.loop, &c.task);
-	loop_defer_first(w.loop, &b.task);
-	loop_defer_first(w.loop, &a.task);
-	run(&w, 6, "acabaa");
-	end(&w);
+	loop_defer(world.loop, &c.task);
+	loop_defer_first(world.loop, &b.task);
+	loop_defer_first(world.loop, &a.task);
+	run(&world, 6, "acabaa");
 }
 END_TEST
 
 START_TEST(a_task_can_stop_the_next) {
-	struct world w;
 	struct actor a, b;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
 	a.then = stop_other;
 	a.other = &b.task;
-	loop_defer(w.loop, &a.task);
-	loop_defer(w.loop, &b.task);
-	loop_finish(w.loop);
-	ck_assert_str_eq(w.seen, "a");
-	end(&w);
+	loop_defer(world.loop, &a.task);
+	loop_defer(world.loop, &b.task);
+	loop_finish(world.loop);
+	ck_assert_str_eq(world.seen, "a");
 }
 END_TEST
 
@@ -192,27 +193,24 @@ static void ready(void *arg, bool readable, bool writable) {
 
 /* An incoming answer does not wait for a thousand readers. */
 START_TEST(descriptors_come_between_tasks) {
-	struct world w;
 	struct actor in, tasks[50];
-	begin(&w);
-	actor(&in, &w, 'I');
+	actor(&in, &world, 'I');
 	ck_assert_int_eq(pipe2(in.ends, O_CLOEXEC), 0);
-	loop_fd_init(&in.fd, w.loop, in.ends[0], ready, &in);
+	loop_fd_init(&in.fd, world.loop, in.ends[0], ready, &in);
 	ck_assert(loop_fd_want(&in.fd, true, false));
 	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++) {
-		actor(&tasks[i], &w, 't');
-		loop_defer(w.loop, &tasks[i].task);
+		actor(&tasks[i], &world, 't');
+		loop_defer(world.loop, &tasks[i].task);
 	}
 	ck_assert_int_eq(write(in.ends[1], "x", 1), 1);
-	w.stop_at = ARRAY_SIZE(tasks) + 1;
-	loop_run(w.loop);
-	ck_assert_uint_eq(strlen(w.seen), ARRAY_SIZE(tasks) + 1);
-	ck_assert_ptr_nonnull(strchr(w.seen, 'I'));
-	ck_assert_int_lt(strchr(w.seen, 'I') - w.seen, 10);
+	world.stop_at = ARRAY_SIZE(tasks) + 1;
+	loop_run(world.loop);
+	ck_assert_uint_eq(strlen(world.seen), ARRAY_SIZE(tasks) + 1);
+	ck_assert_ptr_nonnull(strchr(world.seen, 'I'));
+	ck_assert_int_lt(strchr(world.seen, 'I') - world.seen, 10);
 	loop_fd_stop(&in.fd);
 	close(in.ends[0]);
 	close(in.ends[1]);
-	end(&w);
 }
 END_TEST
 
@@ -257,23 +255,20 @@ static void run_over(struct world *w, size_t n) {
 
 /* Descriptors ready after a long callback are served in the next turn, once. */
 START_TEST(a_turn_that_is_over_serves_no_more_descriptors) {
-	struct world w;
 	struct actor a, b, c, d, task;
-	begin(&w);
-	pipe_actor(&a, &w, 'a');
-	pipe_actor(&b, &w, 'b');
-	pipe_actor(&c, &w, 'c');
-	pipe_actor(&d, &w, 'd');
-	actor(&task, &w, 't');
+	pipe_actor(&a, &world, 'a');
+	pipe_actor(&b, &world, 'b');
+	pipe_actor(&c, &world, 'c');
+	pipe_actor(&d, &world, 'd');
+	actor(&task, &world, 't');
 	a.then = work_long;
-	loop_defer(w.loop, &task.task);
-	run_over(&w, 5);
-	ck_assert_str_eq(w.seen, "abcdt");
+	loop_defer(world.loop, &task.task);
+	run_over(&world, 5);
+	ck_assert_str_eq(world.seen, "abcdt");
 	drop_pipe(&a);
 	drop_pipe(&b);
 	drop_pipe(&c);
 	drop_pipe(&d);
-	end(&w);
 }
 END_TEST
 
@@ -286,22 +281,19 @@ static void stop_last_but_one(struct actor *a) {
 }
 
 START_TEST(a_descriptor_that_waits_for_its_turn_can_be_stopped) {
-	struct world w;
 	struct actor all[4], task, last;
-	begin(&w);
-	actor(&last, &w, 'z');
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) pipe_actor(&all[i], &w, (char)('a' + i));
-	actor(&task, &w, 't');
+	actor(&last, &world, 'z');
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) pipe_actor(&all[i], &world, (char)('a' + i));
+	actor(&task, &world, 't');
 	all[0].then = work_long;
 	all[1].then = stop_next_but_one; /* the first of the two stops the other: both wait for the second turn */
 	all[3].then = stop_last_but_one;
 	all[2].then = defer_other;
 	all[2].other = &last.task;
-	loop_defer(w.loop, &task.task);
-	run_over(&w, 5);
-	ck_assert_msg(strcmp(w.seen, "abctz") == 0 || strcmp(w.seen, "acdtz") == 0, "%s", w.seen);
+	loop_defer(world.loop, &task.task);
+	run_over(&world, 5);
+	ck_assert_msg(strcmp(world.seen, "abctz") == 0 || strcmp(world.seen, "acdtz") == 0, "%s", world.seen);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) drop_pipe(&all[i]);
-	end(&w);
 }
 END_TEST
 
@@ -312,25 +304,22 @@ static void stop_timer(struct actor *a) {
 }
 
 START_TEST(timers_of_a_turn_that_is_over) {
-	struct world w;
 	struct actor all[5], stopped, task;
-	begin(&w);
-	actor(&stopped, &w, 's');
+	actor(&stopped, &world, 's');
 	loop_timer_set(&stopped.timer, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		actor(&all[i], &w, (char)('a' + i));
+		actor(&all[i], &world, (char)('a' + i));
 		loop_timer_set(&all[i].timer, (int64_t)i);
 	}
 	work(10000); /* all are due */
 	all[0].then = work_long;
-	actor(&task, &w, 't');
+	actor(&task, &world, 't');
 	task.then = stop_timer;
 	task.stopped = &stopped;
-	loop_defer(w.loop, &task.task);
-	run_over(&w, 6);
-	ck_assert_str_eq(w.seen, "abcdet");
+	loop_defer(world.loop, &task.task);
+	run_over(&world, 6);
+	ck_assert_str_eq(world.seen, "abcdet");
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) ck_assert(!loop_timer_pending(&all[i].timer));
-	end(&w);
 }
 END_TEST
 
@@ -346,48 +335,40 @@ static void yields_in_the_end(struct actor *a) {
 
 /* Each callback has its own share. */
 START_TEST(a_callback_is_told_to_yield) {
-	struct world w;
 	struct actor a, b;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
 	a.then = b.then = yields_in_the_end;
-	loop_defer_urgent(w.loop, &a.task);
-	loop_defer_urgent(w.loop, &b.task);
+	loop_defer_urgent(world.loop, &a.task);
+	loop_defer_urgent(world.loop, &b.task);
 	before = now_us();
-	run(&w, 2, "ab");
-	ck_assert_uint_ge(loop_turns(w.loop)->longest, 20000);
-	ck_assert_uint_eq(loop_turns(w.loop)->n, 1);
-	end(&w);
+	run(&world, 2, "ab");
+	ck_assert_uint_ge(loop_turns(world.loop)->longest, 20000);
+	ck_assert_uint_eq(loop_turns(world.loop)->n, 1);
 }
 END_TEST
 
 /* The wait for the kernel does not count. */
 START_TEST(a_turn_does_not_count_its_wait) {
-	struct world w;
 	struct actor a, b;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
 	loop_timer_set(&a.timer, 1);
 	loop_timer_set(&b.timer, 1000);
-	run(&w, 2, "ab");
-	ck_assert_uint_ge(loop_turns(w.loop)->n, 2);
-	ck_assert_uint_lt(loop_turns(w.loop)->longest, 900000);
-	end(&w);
+	run(&world, 2, "ab");
+	ck_assert_uint_ge(loop_turns(world.loop)->n, 2);
+	ck_assert_uint_lt(loop_turns(world.loop)->longest, 900000);
 }
 END_TEST
 
 /* --- timers ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(timers_run_in_order_and_once) {
-	struct world w;
 	struct actor a, b, c, never;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
-	actor(&c, &w, 'c');
-	actor(&never, &w, 'n');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
+	actor(&c, &world, 'c');
+	actor(&never, &world, 'n');
 	ck_assert(!loop_timer_pending(&a.timer));
 	ck_assert_int_eq(loop_timer_left(&a.timer), -1);
 	loop_timer_set(&a.timer, 60);
@@ -399,9 +380,8 @@ START_TEST(timers_run_in_order_and_once) {
 	ck_assert(loop_timer_pending(&a.timer));
 	int64_t left = loop_timer_left(&a.timer);
 	ck_assert_msg(left >= 0 && left <= 60, "%lld", (long long)left);
-	run(&w, 3, "cba");
+	run(&world, 3, "cba");
 	ck_assert(!loop_timer_pending(&a.timer) && !loop_timer_pending(&b.timer));
-	end(&w);
 }
 END_TEST
 
@@ -410,22 +390,19 @@ static void set_again(struct actor *a) {
 }
 
 START_TEST(timers_can_be_set_anew_and_stopped) {
-	struct world w;
 	struct actor a, b;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
 	a.then = set_again;
 	loop_timer_set(&a.timer, 1000000);
 	loop_timer_set(&a.timer, 1); /* replaces it */
 	loop_timer_set(&b.timer, 1);
 	loop_timer_stop(&b.timer);
 	loop_timer_stop(&b.timer);
-	run(&w, 3, "aaa");
+	run(&world, 3, "aaa");
 	loop_timer_set(&b.timer, INT64_MAX / 2); /* longer than the process lives */
 	ck_assert_int_gt(loop_timer_left(&b.timer), INT64_MAX / 4);
 	loop_timer_stop(&b.timer);
-	end(&w);
 }
 END_TEST
 
@@ -442,11 +419,9 @@ int gettimeofday(struct timeval *restrict tv, void *restrict zone) {
 
 START_TEST(the_wall_clock_is_none_of_a_timers_business) {
 	static const long jumps[] = {86400, -86400, 0};
-	struct world w;
 	struct actor a, b;
-	begin(&w);
-	actor(&a, &w, 'a');
-	actor(&b, &w, 'b');
+	actor(&a, &world, 'a');
+	actor(&b, &world, 'b');
 	loop_timer_set(&a.timer, 3600000);
 	loop_timer_set(&b.timer, 20);
 	for (size_t i = 0; i < ARRAY_SIZE(jumps); i++) {
@@ -455,35 +430,31 @@ START_TEST(the_wall_clock_is_none_of_a_timers_business) {
 		ck_assert_msg(left > 3500000 && left <= 3600000, "%lld", (long long)left);
 	}
 	wall_jump = -86400;
-	run(&w, 1, "b");
+	run(&world, 1, "b");
 	ck_assert(loop_timer_pending(&a.timer));
 	loop_timer_stop(&a.timer);
 	wall_jump = 0;
-	end(&w);
 }
 END_TEST
 
 START_TEST(a_timer_that_is_made_when_it_is_needed) {
-	struct world w;
 	struct actor a;
 	struct loop_timer *t = NULL;
-	begin(&w);
-	actor(&a, &w, 'a');
+	actor(&a, &world, 'a');
 	loop_timer_stop(t); /* NULL is an unset timer */
 	ck_assert(!loop_timer_pending(t));
 	ck_assert_int_eq(loop_timer_left(t), -1);
 	loop_timer_drop(&t);
-	ck_assert(loop_timer_make(&t, w.loop, a.timer.fn, a.timer.arg));
+	ck_assert(loop_timer_make(&t, world.loop, a.timer.fn, a.timer.arg));
 	struct loop_timer *made = t;
 	loop_timer_set(t, 1);
-	ck_assert(loop_timer_make(&t, w.loop, NULL, NULL)); /* it exists already */
+	ck_assert(loop_timer_make(&t, world.loop, NULL, NULL)); /* it exists already */
 	ck_assert_ptr_eq(t, made);
 	loop_timer_drop(&t); /* set, so it stays */
 	ck_assert_ptr_eq(t, made);
-	run(&w, 1, "a");
+	run(&world, 1, "a");
 	loop_timer_drop(&t);
 	ck_assert_ptr_null(t);
-	end(&w);
 }
 END_TEST
 
@@ -508,29 +479,23 @@ static void close_both(struct actor *a) {
 }
 
 START_TEST(what_is_wanted_is_told) {
-	struct world w;
 	struct actor a;
-	begin(&w);
-	sockets(&a, &w);
+	sockets(&a, &world);
 	loop_fd_stop(&a.fd); /* nothing was wanted yet */
 	ck_assert(loop_fd_want(&a.fd, false, true));
-	run(&w, 2, "WW"); /* as long as it is writable */
+	run(&world, 2, "WW"); /* as long as it is writable */
 	close_both(&a);
-	end(&w);
 }
 END_TEST
 
 START_TEST(what_is_wanted_twice_is_told_once) {
-	struct world w;
 	struct actor a;
-	begin(&w);
-	sockets(&a, &w);
+	sockets(&a, &world);
 	ck_assert_int_eq(write(a.ends[1], "x", 1), 1);
 	ck_assert(loop_fd_want(&a.fd, true, false));
 	ck_assert(loop_fd_want(&a.fd, true, false));
-	run(&w, 1, "R");
+	run(&world, 1, "R");
 	close_both(&a);
-	end(&w);
 }
 END_TEST
 
@@ -541,29 +506,23 @@ static void want_less(struct actor *a) {
 }
 
 START_TEST(what_is_not_wanted_is_not_told) {
-	struct world w;
 	struct actor a;
-	begin(&w);
-	sockets(&a, &w);
+	sockets(&a, &world);
 	ck_assert_int_eq(write(a.ends[1], "x", 1), 1);
 	ck_assert(loop_fd_want(&a.fd, true, true));
 	a.then = want_less;
-	run(&w, 2, "BB"); /* the second one comes from the timer, which has the same letter */
+	run(&world, 2, "BB"); /* the second one comes from the timer, which has the same letter */
 	close_both(&a);
-	end(&w);
 }
 END_TEST
 
 START_TEST(a_descriptor_that_is_closed_is_refused) {
-	struct world w;
 	struct actor a;
-	begin(&w);
-	sockets(&a, &w);
+	sockets(&a, &world);
 	close(a.ends[0]);
 	ck_assert(!loop_fd_want(&a.fd, true, false));
 	loop_fd_stop(&a.fd);
 	close(a.ends[1]);
-	end(&w);
 }
 END_TEST
 
@@ -582,40 +541,34 @@ static void close_other(struct actor *a) {
 
 /* A half-closed stream is always readable; its full close is still reported, once. */
 START_TEST(the_end_of_a_half_closed_stream) {
-	struct world w;
 	struct actor a;
-	begin(&w);
-	sockets(&a, &w);
+	sockets(&a, &world);
 	shutdown(a.ends[1], SHUT_WR);
 	ck_assert(loop_fd_want_end(&a.fd, false));
 	a.then = close_other;
-	run(&w, 2, "RR");
+	run(&world, 2, "RR");
 	close_both(&a);
-	end(&w);
 }
 END_TEST
 
 /* --- signals ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(signals) {
-	struct world w;
 	struct actor a;
 	struct loop_signal s;
-	begin(&w);
-	actor(&a, &w, 's');
-	loop_signal_init(&s, w.loop, SIGUSR1, act, &a);
+	actor(&a, &world, 's');
+	loop_signal_init(&s, world.loop, SIGUSR1, act, &a);
 	kill(getpid(), SIGUSR1);
-	run(&w, 1, "s");
+	run(&world, 1, "s");
 	loop_signal_stop(&s);
-	end(&w);
 }
 END_TEST
 
-RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, what_is_freed_waits_for_nobody,
-		  tasks_that_always_come_first, a_task_can_stop_the_next, descriptors_come_between_tasks,
-		  a_turn_that_is_over_serves_no_more_descriptors, a_descriptor_that_waits_for_its_turn_can_be_stopped,
-		  timers_of_a_turn_that_is_over, a_callback_is_told_to_yield, a_turn_does_not_count_its_wait,
-		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, the_wall_clock_is_none_of_a_timers_business,
-		  a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told, what_is_wanted_twice_is_told_once,
-		  what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream,
-		  signals)
+RUN_TESTS_WITH(setup, teardown, "loop", tasks_run_once_in_order, tasks_that_defer, what_is_freed_waits_for_nobody,
+			   tasks_that_always_come_first, a_task_can_stop_the_next, descriptors_come_between_tasks,
+			   a_turn_that_is_over_serves_no_more_descriptors, a_descriptor_that_waits_for_its_turn_can_be_stopped,
+			   timers_of_a_turn_that_is_over, a_callback_is_told_to_yield, a_turn_does_not_count_its_wait,
+			   timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped,
+			   the_wall_clock_is_none_of_a_timers_business, a_timer_that_is_made_when_it_is_needed,
+			   what_is_wanted_is_told, what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told,
+			   a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream, signals)

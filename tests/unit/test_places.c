@@ -55,138 +55,129 @@ static bool waits(struct world *w, struct waiter *at, int number, const char *pl
 	return places_wait(w->p, &at->turn, place, uid, on_go, at);
 }
 
+static struct world world;
+
+static void setup(void) {
+	begin(&world);
+}
+
+static void teardown(void) {
+	end(&world);
+}
+
 START_TEST(one_place_is_full) {
-	struct world w;
 	struct waiter at, other;
-	begin(&w);
-	pid_t first = out(&w, "/a", 0);
-	for (int i = 1; i < 16; i++) out(&w, "/a/b", 0);
-	ck_assert_int_eq(places_look(w.p, "/a/b/c", 0), PLACES_FULL);
-	ck_assert_int_eq(places_look(w.p, "/ab", 0), PLACES_OPEN);
-	ck_assert_int_eq(places_look(w.p, "", 0), PLACES_OPEN);
-	ck_assert(waits(&w, &at, 1, "/a/b", 0) && waits(&w, &other, 2, "/ab", 0));
-	loop_finish(w.loop);
-	ck_assert(w.n_went == 1 && w.went[0] == 2 && w.state == PLACES_OPEN); /* the next one does not wait for it */
-	places_back(w.p, first);
-	loop_finish(w.loop);
-	ck_assert(w.n_went == 2 && w.went[1] == 1 && w.state == PLACES_OPEN);
-	end(&w);
+	pid_t first = out(&world, "/a", 0);
+	for (int i = 1; i < 16; i++) out(&world, "/a/b", 0);
+	ck_assert_int_eq(places_look(world.p, "/a/b/c", 0), PLACES_FULL);
+	ck_assert_int_eq(places_look(world.p, "/ab", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(world.p, "", 0), PLACES_OPEN);
+	ck_assert(waits(&world, &at, 1, "/a/b", 0) && waits(&world, &other, 2, "/ab", 0));
+	loop_finish(world.loop);
+	ck_assert(world.n_went == 1 && world.went[0] == 2 &&
+			  world.state == PLACES_OPEN); /* the next one does not wait for it */
+	places_back(world.p, first);
+	loop_finish(world.loop);
+	ck_assert(world.n_went == 2 && world.went[1] == 1 && world.state == PLACES_OPEN);
 }
 END_TEST
 
 /* The queue of a place that turns out to be dead is notified at once; a single slow process closes nothing. */
 START_TEST(closed) {
-	struct world w;
 	struct waiter at;
 	pid_t pids[16];
-	begin(&w);
-	for (int i = 0; i < 16; i++) pids[i] = out(&w, "/dead", 0);
-	ck_assert(waits(&w, &at, 1, "/dead/x", 0));
+	for (int i = 0; i < 16; i++) pids[i] = out(&world, "/dead", 0);
+	ck_assert(waits(&world, &at, 1, "/dead/x", 0));
 	poll(NULL, 0, 1100);
-	ck_assert_int_eq(places_look(w.p, "/dead", 0), PLACES_FULL);
-	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
-	places_left(w.p, pids[0]);
-	places_left(w.p, pids[1]);
-	loop_finish(w.loop);
-	ck_assert(w.n_went == 1 && w.state == PLACES_CLOSED);
-	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
-	places_back(w.p, pids[0]);
-	ck_assert_int_eq(places_look(w.p, "/dead", 0), PLACES_OPEN); /* 14 are there */
-	end(&w);
+	ck_assert_int_eq(places_look(world.p, "/dead", 0), PLACES_FULL);
+	ck_assert_int_eq(places_look(world.p, "/live", 0), PLACES_OPEN);
+	places_left(world.p, pids[0]);
+	places_left(world.p, pids[1]);
+	loop_finish(world.loop);
+	ck_assert(world.n_went == 1 && world.state == PLACES_CLOSED);
+	ck_assert_int_eq(places_look(world.p, "/live", 0), PLACES_OPEN);
+	places_back(world.p, pids[0]);
+	ck_assert_int_eq(places_look(world.p, "/dead", 0), PLACES_OPEN); /* 14 are there */
 }
 END_TEST
 
 START_TEST(moved) {
-	struct world w;
-	begin(&w);
 	for (int i = 0; i < 2; i++) {
-		pid_t pid = out(&w, "/home", 0);
-		places_move(w.p, pid, "/dead/program");
-		places_left(w.p, pid);
+		pid_t pid = out(&world, "/home", 0);
+		places_move(world.p, pid, "/dead/program");
+		places_left(world.p, pid);
 	}
 	poll(NULL, 0, 1100);
-	ck_assert_int_eq(places_look(w.p, "/home", 0), PLACES_OPEN);
-	ck_assert_int_eq(places_look(w.p, "/dead/program", 0), PLACES_CLOSED);
-	end(&w);
+	ck_assert_int_eq(places_look(world.p, "/home", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(world.p, "/dead/program", 0), PLACES_CLOSED);
 }
 END_TEST
 
 /* Two names in one mount are one place, once processes are slow there. */
 START_TEST(one_mount) {
-	struct world w;
-	begin(&w);
-	for (int i = 0; i < 2; i++) places_left(w.p, out(&w, i ? "/proc/a" : "/proc/b", 0));
-	ck_assert_int_eq(places_look(w.p, "/proc/c", 0), PLACES_OPEN);
+	for (int i = 0; i < 2; i++) places_left(world.p, out(&world, i ? "/proc/a" : "/proc/b", 0));
+	ck_assert_int_eq(places_look(world.p, "/proc/c", 0), PLACES_OPEN);
 	poll(NULL, 0, 1100);
-	ck_assert_int_eq(places_look(w.p, "/proc/c", 0), PLACES_CLOSED);
-	ck_assert_int_eq(places_look(w.p, "/process", 0), PLACES_OPEN);
-	ck_assert_int_eq(places_look(w.p, "/", 0), PLACES_OPEN);
-	end(&w);
+	ck_assert_int_eq(places_look(world.p, "/proc/c", 0), PLACES_CLOSED);
+	ck_assert_int_eq(places_look(world.p, "/process", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(world.p, "/", 0), PLACES_OPEN);
 }
 END_TEST
 
 /* A crowd at as many places is only waiting: after a second others may start. */
 START_TEST(slow_ones_make_room) {
-	struct world w;
 	struct waiter at;
 	char place[32];
-	begin(&w);
 	for (int i = 0; i < 64; i++) {
 		snprintf(place, sizeof place, "/p%d", i);
-		out(&w, place, OTHER);
+		out(&world, place, OTHER);
 	}
-	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_FULL);
-	ck_assert(waits(&w, &at, 1, "/live", 0));
-	loop_run(w.loop);
-	ck_assert(w.n_went == 1 && w.state == PLACES_OPEN);
+	ck_assert_int_eq(places_look(world.p, "/live", 0), PLACES_FULL);
+	ck_assert(waits(&world, &at, 1, "/live", 0));
+	loop_run(world.loop);
+	ck_assert(world.n_went == 1 && world.state == PLACES_OPEN);
 	for (int i = 64; i < 128; i++) {
 		snprintf(place, sizeof place, "/p%d", i);
-		out(&w, place, OTHER);
+		out(&world, place, OTHER);
 	}
 	poll(NULL, 0, 1100);
-	ck_assert_int_eq(places_look(w.p, "/live", OTHER), PLACES_FULL); /* half of the room is reserved */
-	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
-	end(&w);
+	ck_assert_int_eq(places_look(world.p, "/live", OTHER), PLACES_FULL); /* half of the room is reserved */
+	ck_assert_int_eq(places_look(world.p, "/live", 0), PLACES_OPEN);
 }
 END_TEST
 
 /* The queue serves the uid with the fewest processes first. */
 START_TEST(fair) {
-	struct world w;
 	struct waiter many[4], one;
 	pid_t pids[64];
 	char place[32];
-	begin(&w);
 	for (int i = 0; i < 64; i++) {
 		snprintf(place, sizeof place, "/p%d", i);
-		pids[i] = out(&w, place, OTHER);
+		pids[i] = out(&world, place, OTHER);
 	}
-	for (int i = 0; i < 4; i++) ck_assert(waits(&w, &many[i], i, "/live", OTHER));
-	ck_assert(waits(&w, &one, 9, "/live", OTHER + 1));
-	places_back(w.p, pids[0]);
-	loop_finish(w.loop);
-	ck_assert_int_eq(w.went[0], 9);
-	loop_finish(w.loop);
-	ck_assert_int_eq(w.went[1], 0);
-	end(&w);
+	for (int i = 0; i < 4; i++) ck_assert(waits(&world, &many[i], i, "/live", OTHER));
+	ck_assert(waits(&world, &one, 9, "/live", OTHER + 1));
+	places_back(world.p, pids[0]);
+	loop_finish(world.loop);
+	ck_assert_int_eq(world.went[0], 9);
+	loop_finish(world.loop);
+	ck_assert_int_eq(world.went[1], 0);
 }
 END_TEST
 
 START_TEST(the_queue_is_bounded) {
-	struct world w;
 	static struct waiter all[257];
-	begin(&w);
-	for (int i = 0; i < 16; i++) out(&w, "/a", 0);
-	for (int i = 0; i < 128; i++) ck_assert(waits(&w, &all[i], i, "/a", OTHER));
-	ck_assert(!waits(&w, &all[128], 0, "/a", OTHER + 1));
-	for (int i = 128; i < 256; i++) ck_assert(waits(&w, &all[i], i, "/a", getuid()));
-	ck_assert(!waits(&w, &all[256], 0, "/a", 0));
+	for (int i = 0; i < 16; i++) out(&world, "/a", 0);
+	for (int i = 0; i < 128; i++) ck_assert(waits(&world, &all[i], i, "/a", OTHER));
+	ck_assert(!waits(&world, &all[128], 0, "/a", OTHER + 1));
+	for (int i = 128; i < 256; i++) ck_assert(waits(&world, &all[i], i, "/a", getuid()));
+	ck_assert(!waits(&world, &all[256], 0, "/a", 0));
 	places_wait_no_more(&all[256].turn);
 	places_wait_no_more(&all[0].turn);
 	places_wait_no_more(&all[0].turn);
-	ck_assert(waits(&w, &all[0], 0, "/a", 0));
-	end(&w);
+	ck_assert(waits(&world, &all[0], 0, "/a", 0));
 }
 END_TEST
 
-RUN_TESTS("places", one_place_is_full, closed, moved, one_mount, slow_ones_make_room, fair, the_queue_is_bounded)
+RUN_TESTS_WITH(setup, teardown, "places", one_place_is_full, closed, moved, one_mount, slow_ones_make_room, fair,
+			   the_queue_is_bounded)

@@ -55,54 +55,58 @@ static void send_and_take(struct world *w) {
 	registry_was_taken(&w->r, w->r.sent);
 }
 
+static struct world world;
+
+static void setup(void) {
+	begin(&world);
+}
+
+static void teardown(void) {
+	end(&world);
+}
+
 START_TEST(nothing) {
-	struct world w;
 	struct buf b = BUF_INIT(100);
-	begin(&w);
-	is_sent(&w, "{}");
-	registry_put_server_names(&w.r, &b);
-	registry_put_servers(&w.r, &b);
+	is_sent(&world, "{}");
+	registry_put_server_names(&world.r, &b);
+	registry_put_servers(&world.r, &b);
 	ck_assert_str_eq(b.data, "[]{}");
 	buf_free(&b);
-	struct owner *o = own(&w, 1, NULL);
-	ck_assert(owner_empty(o) && !owner_guards(o) && !registry_guards(&w.r) && !registry_has_servers(&w.r));
-	set(&w, o, "{}");
-	set(&w, o, "{\"Stop\":[]}");
-	is_sent(&w, "{}");
-	ck_assert_uint_eq(w.r.version, 0); /* the child need not be notified */
-	ck_assert_ptr_null(hook(&w, "cb_1"));
-	ck_assert_ptr_null(registry_hook(&w.r, SPAN_NONE));
-	ck_assert_ptr_null(registry_server(&w.r, SPAN_NONE));
-	end(&w);
+	struct owner *o = own(&world, 1, NULL);
+	ck_assert(owner_empty(o) && !owner_guards(o) && !registry_guards(&world.r) && !registry_has_servers(&world.r));
+	set(&world, o, "{}");
+	set(&world, o, "{\"Stop\":[]}");
+	is_sent(&world, "{}");
+	ck_assert_uint_eq(world.r.version, 0); /* the child need not be notified */
+	ck_assert_ptr_null(hook(&world, "cb_1"));
+	ck_assert_ptr_null(registry_hook(&world.r, SPAN_NONE));
+	ck_assert_ptr_null(registry_server(&world.r, SPAN_NONE));
 }
 END_TEST
 
 /* Two clients with the same ids, each with a table of its own. */
 START_TEST(the_child_gets_the_union) {
-	struct world w;
-	begin(&w);
-	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
-	set(&w, a,
+	struct owner *a = own(&world, 1, "a"), *b = own(&world, 2, "b");
+	set(&world, a,
 		"{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hookCallbackIds\":[\"hook_0\"],\"timeout\":1.50}],"
 		"\"Stop\":[{\"hookCallbackIds\":[\"hook_1\",\"hook_2\"]}]}");
-	set(&w, b,
+	set(&world, b,
 		"{\"Stop\":[{\"hookCallbackIds\":[],\"x\":{\"y\":1e2}}],"
 		"\"PreToolUse\":[{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"hook_0\"]}]}");
-	is_sent(&w, "{\"PreToolUse\":[{\"matcher\":\"Bash\",\"timeout\":1.50,\"hookCallbackIds\":[\"cb_1\"]},"
-				"{\"hookCallbackIds\":[\"cb_4\"]}],"
-				"\"Stop\":[{\"hookCallbackIds\":[\"cb_2\",\"cb_3\"]},{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}]}");
-	ck_assert_str_eq(hook(&w, "cb_1")->callback, "\"hook_0\"");
-	ck_assert_str_eq(hook(&w, "cb_4")->callback, "\"hook_0\"");
-	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, a);
-	ck_assert_ptr_eq(hook(&w, "cb_4")->entry->owner, b);
-	ck_assert_ptr_null(hook(&w, "hook_0"));
-	ck_assert_uint_eq(w.r.n_hooks, 4);
-	owner_free(&w.r, a);
+	is_sent(&world, "{\"PreToolUse\":[{\"matcher\":\"Bash\",\"timeout\":1.50,\"hookCallbackIds\":[\"cb_1\"]},"
+					"{\"hookCallbackIds\":[\"cb_4\"]}],"
+					"\"Stop\":[{\"hookCallbackIds\":[\"cb_2\",\"cb_3\"]},{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}]}");
+	ck_assert_str_eq(hook(&world, "cb_1")->callback, "\"hook_0\"");
+	ck_assert_str_eq(hook(&world, "cb_4")->callback, "\"hook_0\"");
+	ck_assert_ptr_eq(hook(&world, "cb_1")->entry->owner, a);
+	ck_assert_ptr_eq(hook(&world, "cb_4")->entry->owner, b);
+	ck_assert_ptr_null(hook(&world, "hook_0"));
+	ck_assert_uint_eq(world.r.n_hooks, 4);
+	owner_free(&world.r, a);
 	is_sent(
-		&w,
+		&world,
 		"{\"Stop\":[{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}],\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_4\"]}]}");
-	ck_assert_uint_eq(w.r.n_hooks, 1);
-	end(&w);
+	ck_assert_uint_eq(world.r.n_hooks, 1);
 }
 END_TEST
 
@@ -119,20 +123,17 @@ START_TEST(what_is_wrong_changes_nothing) {
 		"{\"Stop\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":\"allow\"}]}",
 		"{\"Stop\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":true}]}",
 	};
-	struct world w;
-	begin(&w);
-	struct owner *o = own(&w, 1, NULL);
-	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	struct owner *o = own(&world, 1, NULL);
+	set(&world, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]}]}");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		uint64_t version = w.r.version;
-		REQUIRE(owner_set_hooks(&w.r, o, span_of(wrong[i])), "%s is taken", wrong[i]);
-		ck_assert_uint_eq(w.r.version, version);
-		ck_assert_uint_eq(w.r.n_hooks, 1);
-		is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
+		uint64_t version = world.r.version;
+		REQUIRE(owner_set_hooks(&world.r, o, span_of(wrong[i])), "%s is taken", wrong[i]);
+		ck_assert_uint_eq(world.r.version, version);
+		ck_assert_uint_eq(world.r.n_hooks, 1);
+		is_sent(&world, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
 	}
-	ck_assert_ptr_nonnull(owner_set_hooks(&w.r, o, SPAN_NONE));
-	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
-	end(&w);
+	ck_assert_ptr_nonnull(owner_set_hooks(&world.r, o, SPAN_NONE));
+	ck_assert_ptr_nonnull(hook(&world, "cb_1"));
 }
 END_TEST
 
@@ -144,38 +145,35 @@ static const char *last_id(const struct owner *o) {
 
 /* Repeated entries keep their ids, so that the child's table stays valid. */
 START_TEST(a_second_registration_replaces_the_first) {
-	struct world w;
-	begin(&w);
-	struct owner *o = own(&w, 1, NULL);
-	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
-	send_and_take(&w);
-	uint64_t version = w.r.version;
-	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
-	ck_assert_uint_eq(w.r.version, version);
-	set(&w, o, "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]},{\"hookCallbackIds\":[\"c\"]}]}");
-	ck_assert_uint_gt(w.r.version, version);
+	struct owner *o = own(&world, 1, NULL);
+	set(&world, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
+	send_and_take(&world);
+	uint64_t version = world.r.version;
+	set(&world, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
+	ck_assert_uint_eq(world.r.version, version);
+	set(&world, o, "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]},{\"hookCallbackIds\":[\"c\"]}]}");
+	ck_assert_uint_gt(world.r.version, version);
 	char want[200];
 	snprintf(want, sizeof want,
 			 "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"%s\"]}]}",
 			 last_id(o));
-	is_sent(&w, want);
+	is_sent(&world, want);
 	/* the child may still call the removed one, until it has accepted a table without it */
-	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
-	ck_assert_ptr_null(hook(&w, "cb_1")->entry->owner);
-	registry_was_sent(&w.r);
-	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
-	registry_was_taken(&w.r, w.r.sent);
-	ck_assert_ptr_null(hook(&w, "cb_1"));
-	ck_assert_uint_eq(w.r.n_hooks, 2);
-	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"never sent\"]}]}");
+	ck_assert_ptr_nonnull(hook(&world, "cb_1"));
+	ck_assert_ptr_null(hook(&world, "cb_1")->entry->owner);
+	registry_was_sent(&world.r);
+	ck_assert_ptr_nonnull(hook(&world, "cb_1"));
+	registry_was_taken(&world.r, world.r.sent);
+	ck_assert_ptr_null(hook(&world, "cb_1"));
+	ck_assert_uint_eq(world.r.n_hooks, 2);
+	set(&world, o, "{\"Stop\":[{\"hookCallbackIds\":[\"never sent\"]}]}");
 	char id[HOOK_ID_MAX];
 	strcpy(id, last_id(o));
-	set(&w, o, "{}");
-	ck_assert_ptr_null(hook(&w, id)); /* unknown */
-	ck_assert_ptr_nonnull(hook(&w, "cb_2"));
-	registry_child_gone(&w.r);
-	ck_assert_ptr_null(hook(&w, "cb_2"));
-	end(&w);
+	set(&world, o, "{}");
+	ck_assert_ptr_null(hook(&world, id)); /* unknown */
+	ck_assert_ptr_nonnull(hook(&world, "cb_2"));
+	registry_child_gone(&world.r);
+	ck_assert_ptr_null(hook(&world, "cb_2"));
 }
 END_TEST
 
@@ -245,20 +243,17 @@ START_TEST(deadlines) {
 END_TEST
 
 START_TEST(owners_come_back) {
-	struct world w;
-	begin(&w);
-	struct owner *a = own(&w, 1, "guard"), *b = own(&w, 2, ""), *c = own(&w, 3, NULL);
-	ck_assert_ptr_eq(owner_of(&w.r, PARTY(1)), a);
-	ck_assert_ptr_eq(owner_of(&w.r, PARTY(2)), b);
-	ck_assert_ptr_null(owner_of(&w.r, PARTY(4)));
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard")); /* it is present */
+	struct owner *a = own(&world, 1, "guard"), *b = own(&world, 2, ""), *c = own(&world, 3, NULL);
+	ck_assert_ptr_eq(owner_of(&world.r, PARTY(1)), a);
+	ck_assert_ptr_eq(owner_of(&world.r, PARTY(2)), b);
+	ck_assert_ptr_null(owner_of(&world.r, PARTY(4)));
+	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "guard")); /* it is present */
 	a->holder = b->holder = c->holder = NULL;
-	ck_assert_ptr_eq(owner_waiting(&w.r, 1000, "guard"), a);
-	ck_assert_ptr_null(owner_waiting(&w.r, 1001, "guard"));
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard2"));
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "")); /* no owner returns to an empty name */
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, NULL));
-	end(&w);
+	ck_assert_ptr_eq(owner_waiting(&world.r, 1000, "guard"), a);
+	ck_assert_ptr_null(owner_waiting(&world.r, 1001, "guard"));
+	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "guard2"));
+	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "")); /* no owner returns to an empty name */
+	ck_assert_ptr_null(owner_waiting(&world.r, 1000, NULL));
 }
 END_TEST
 
@@ -275,70 +270,63 @@ static void lost(void *arg, struct owner *o) {
 
 /* The child refuses a table: entries that it never accepted are dropped, and the replaced ones return. */
 START_TEST(a_refused_table_is_taken_back) {
-	struct world w;
 	struct loss l = {0};
-	begin(&w);
-	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
-	set(&w, a, "{\"Stop\":[{\"hookCallbackIds\":[\"good\"]}]}");
-	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]}]}");
-	send_and_take(&w);
-	ck_assert(!registry_was_refused(&w.r, true, lost, &l)); /* nothing new was in it */
-	set(&w, a, "{\"Stop\":[{\"matcher\":\"(\",\"hookCallbackIds\":[\"bad\"]}]}");
-	registry_was_sent(&w.r);
-	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]},{\"hookCallbackIds\":[\"later\"]}]}"); /* not sent yet */
-	ck_assert(registry_was_refused(&w.r, true, lost, &l));
+	struct owner *a = own(&world, 1, "a"), *b = own(&world, 2, "b");
+	set(&world, a, "{\"Stop\":[{\"hookCallbackIds\":[\"good\"]}]}");
+	set(&world, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]}]}");
+	send_and_take(&world);
+	ck_assert(!registry_was_refused(&world.r, true, lost, &l)); /* nothing new was in it */
+	set(&world, a, "{\"Stop\":[{\"matcher\":\"(\",\"hookCallbackIds\":[\"bad\"]}]}");
+	registry_was_sent(&world.r);
+	set(&world, b,
+		"{\"Stop\":[{\"hookCallbackIds\":[\"other\"]},{\"hookCallbackIds\":[\"later\"]}]}"); /* not sent yet */
+	ck_assert(registry_was_refused(&world.r, true, lost, &l));
 	ck_assert(l.n == 1 && l.last == a);
-	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, a);
-	ck_assert_str_eq(hook(&w, "cb_1")->callback, "\"good\"");
-	ck_assert_ptr_null(hook(&w, "cb_3"));
-	ck_assert_uint_eq(w.r.n_hooks, 3);
-	is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]},{\"hookCallbackIds\":[\"cb_2\"]},"
-				"{\"hookCallbackIds\":[\"cb_5\"]}]}");
-	end(&w);
+	ck_assert_ptr_eq(hook(&world, "cb_1")->entry->owner, a);
+	ck_assert_str_eq(hook(&world, "cb_1")->callback, "\"good\"");
+	ck_assert_ptr_null(hook(&world, "cb_3"));
+	ck_assert_uint_eq(world.r.n_hooks, 3);
+	is_sent(&world, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]},{\"hookCallbackIds\":[\"cb_2\"]},"
+					"{\"hookCallbackIds\":[\"cb_5\"]}]}");
 }
 END_TEST
 
 START_TEST(servers) {
-	struct world w;
 	struct buf b = BUF_INIT(1000);
-	begin(&w);
-	struct owner *x = own(&w, 1, "x"), *y = own(&w, 2, "y");
-	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true));
-	ck_assert_uint_eq(w.r.version, 1);
-	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* again: nothing new */
-	ck_assert_uint_eq(w.r.version, 1);
-	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
-	ck_assert_uint_eq(w.r.version, 1); /* sent by mcp_set_servers, not in the table of hooks */
-	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
-	registry_put_server_names(&w.r, &b);
-	registry_put_servers(&w.r, &b);
+	struct owner *x = own(&world, 1, "x"), *y = own(&world, 2, "y");
+	ck_assert_ptr_null(owner_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_uint_eq(world.r.version, 1);
+	ck_assert_ptr_null(owner_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* again: nothing new */
+	ck_assert_uint_eq(world.r.version, 1);
+	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
+	ck_assert_uint_eq(world.r.version, 1); /* sent by mcp_set_servers, not in the table of hooks */
+	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
+	registry_put_server_names(&world.r, &b);
+	registry_put_servers(&world.r, &b);
 	ck_assert_str_eq(b.data, "[\"calc\",\"q\\\"\"]{\"calc\":{\"type\":\"sdk\",\"name\":\"calc\"},"
 							 "\"web\":{\"url\":\"http://x\"},\"q\\\"\":{\"type\":\"sdk\",\"name\":\"q\\\"\"}}");
 	buf_free(&b);
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"c\\u0061lc\"")), x); /* in any spelling */
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"q\\\"\"")), y);
-	ck_assert_ptr_null(registry_server(&w.r, span_of("\"cal\"")));
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), x);
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"c\\u0061lc\"")), x); /* in any spelling */
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"q\\\"\"")), y);
+	ck_assert_ptr_null(registry_server(&world.r, span_of("\"cal\"")));
 	/* an absent owner keeps it only if no other has it */
 	x->holder = NULL;
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
-	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"calc\""), SPAN_NONE, true));
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), y);
-	owner_drop_servers(&w.r, y, false);
-	ck_assert_ptr_null(registry_server(&w.r, span_of("\"web\"")));
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), y);
-	owner_drop_servers(&w.r, y, true);
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), x);
+	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), y);
+	owner_drop_servers(&world.r, y, false);
+	ck_assert_ptr_null(registry_server(&world.r, span_of("\"web\"")));
+	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), y);
+	owner_drop_servers(&world.r, y, true);
 	ck_assert(owner_empty(y));
-	owner_free(&w.r, x);
-	ck_assert(!registry_has_servers(&w.r));
-	end(&w);
+	owner_free(&world.r, x);
+	ck_assert(!registry_has_servers(&world.r));
 }
 END_TEST
 
 START_TEST(dialogs) {
-	struct world w;
-	begin(&w);
-	struct owner *o = own(&w, 1, NULL);
+	struct owner *o = own(&world, 1, NULL);
 	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")));
 	ck_assert_ptr_null(owner_set_dialogs(o, span_of("[\"a\", \"b\"]")));
 	ck_assert(owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"b\"")));
@@ -347,7 +335,6 @@ START_TEST(dialogs) {
 	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"c\"")));
 	ck_assert_ptr_null(owner_set_dialogs(o, SPAN_NONE));
 	ck_assert(!owner_takes_dialog(o, span_of("\"c\"")));
-	end(&w);
 }
 END_TEST
 
@@ -560,89 +547,81 @@ static void is_refused(struct world *w, struct owner *o, size_t count, size_t ma
 
 /* An accepted table fits on disk; a refused one changes nothing. */
 START_TEST(bounds) {
-	struct world w;
-	begin(&w);
-	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
-	set(&w, b, "{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"b\"]}]}");
-	set(&w, a, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
-	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_TOO_LONG); /* too long with its quotes */
-	is_refused(&w, a, 1, 1, LIMITS_MATCHER, PLENUM_E_TOO_LONG);
-	is_refused(&w, a, 17, LIMITS_MATCHER - 100, 1, PLENUM_E_TOO_MANY);
-	is_refused(&w, a, LIMITS_NAMES, 1, 1, PLENUM_E_TOO_MANY); /* b has one */
-	ck_assert_uint_eq(w.r.n_hooks, 2);
-	is_sent(&w, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"cb_2\"]},"
-				"{\"matcher\":\"B\",\"hookCallbackIds\":[\"cb_1\"]}]}");
+	struct owner *a = own(&world, 1, "a"), *b = own(&world, 2, "b");
+	set(&world, b, "{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"b\"]}]}");
+	set(&world, a, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
+	is_refused(&world, a, 1, LIMITS_MATCHER, 1, PLENUM_E_TOO_LONG); /* too long with its quotes */
+	is_refused(&world, a, 1, 1, LIMITS_MATCHER, PLENUM_E_TOO_LONG);
+	is_refused(&world, a, 17, LIMITS_MATCHER - 100, 1, PLENUM_E_TOO_MANY);
+	is_refused(&world, a, LIMITS_NAMES, 1, 1, PLENUM_E_TOO_MANY); /* b has one */
+	ck_assert_uint_eq(world.r.n_hooks, 2);
+	is_sent(&world, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"cb_2\"]},"
+					"{\"matcher\":\"B\",\"hookCallbackIds\":[\"cb_1\"]}]}");
 	_cleanup_free_ char *most = many(LIMITS_NAMES - 1, 1, 1);
-	set(&w, a, most);
-	set(&w, a, most); /* the same again: replaces them */
-	ck_assert_uint_eq(w.r.n_hooks, LIMITS_NAMES);
+	set(&world, a, most);
+	set(&world, a, most); /* the same again: replaces them */
+	ck_assert_uint_eq(world.r.n_hooks, LIMITS_NAMES);
 	for (size_t i = 0; i < LIMITS_NAMES; i++) {
 		char name[24];
 		snprintf(name, sizeof name, "\"%zu\"", i);
-		ck_assert_ptr_null(owner_add_server(&w.r, a, span_of(name), SPAN_NONE, true));
+		ck_assert_ptr_null(owner_add_server(&world.r, a, span_of(name), SPAN_NONE, true));
 	}
-	const char *error = owner_add_server(&w.r, b, span_of("\"x\""), SPAN_NONE, true);
+	const char *error = owner_add_server(&world.r, b, span_of("\"x\""), SPAN_NONE, true);
 	ck_assert(error && strcmp(registry_code(error), PLENUM_E_TOO_MANY) == 0);
-	end(&w);
 }
 END_TEST
 
 /* A staged registration is not in force before the commit. */
 START_TEST(staged) {
 	static const char fresh[] = "{\"Stop\":[{\"hookCallbackIds\":[\"new\"]}]}";
-	struct world w;
-	begin(&w);
-	struct owner *a = own(&w, 1, "a");
-	set(&w, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]}]}");
-	send_and_take(&w);
-	uint64_t version = w.r.version;
-	ck_assert_ptr_null(owner_stage_hooks(&w.r, a, span_of(fresh)));
-	is_sent(&w, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
-	owner_cancel_hooks(&w.r, a);
-	ck_assert_uint_eq(w.r.version, version);
-	ck_assert_uint_eq(w.r.n_hooks, 1);
-	ck_assert_ptr_null(hook(&w, "cb_2"));
-	ck_assert_ptr_null(owner_stage_hooks(&w.r, a, span_of(fresh)));
-	owner_commit_hooks(&w.r, a);
-	owner_commit_hooks(&w.r, a); /* nothing is staged */
-	is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_3\"]}]}");
-	end(&w);
+	struct owner *a = own(&world, 1, "a");
+	set(&world, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]}]}");
+	send_and_take(&world);
+	uint64_t version = world.r.version;
+	ck_assert_ptr_null(owner_stage_hooks(&world.r, a, span_of(fresh)));
+	is_sent(&world, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
+	owner_cancel_hooks(&world.r, a);
+	ck_assert_uint_eq(world.r.version, version);
+	ck_assert_uint_eq(world.r.n_hooks, 1);
+	ck_assert_ptr_null(hook(&world, "cb_2"));
+	ck_assert_ptr_null(owner_stage_hooks(&world.r, a, span_of(fresh)));
+	owner_commit_hooks(&world.r, a);
+	owner_commit_hooks(&world.r, a); /* nothing is staged */
+	is_sent(&world, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_3\"]}]}");
 }
 END_TEST
 
 START_TEST(names_of_absent_owners) {
-	struct world w;
-	begin(&w);
-	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, NULL);
+	struct owner *a = own(&world, 1, "a"), *b = own(&world, 2, NULL);
 	struct span x = span_of("\"x\""), y = span_of("\"\\u0079\"");
-	owner_add_server(&w.r, a, x, SPAN_NONE, true);
-	owner_add_server(&w.r, b, span_of("\"y\""), SPAN_NONE, true);
-	ck_assert_ptr_null(registry_server_taken(&w.r, x, PARTY(1), 1, NULL)); /* its own */
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, "a"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, y, PARTY(1), 1000, "a"), b);
+	owner_add_server(&world.r, a, x, SPAN_NONE, true);
+	owner_add_server(&world.r, b, span_of("\"y\""), SPAN_NONE, true);
+	ck_assert_ptr_null(registry_server_taken(&world.r, x, PARTY(1), 1, NULL)); /* its own */
+	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1000, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&world.r, y, PARTY(1), 1000, "a"), b);
 	a->holder = b->holder = NULL;
-	ck_assert_ptr_null(registry_server_taken(&w.r, x, PARTY(2), 1000, "a"));
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, "b"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1001, "a"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, NULL), a);
-	ck_assert_ptr_null(registry_server_taken(&w.r, y, PARTY(2), 1001, NULL)); /* its owner cannot return */
-	struct owner *c = own(&w, 3, "a");
-	owner_add_server(&w.r, c, y, SPAN_NONE, true);
+	ck_assert_ptr_null(registry_server_taken(&world.r, x, PARTY(2), 1000, "a"));
+	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1000, "b"), a);
+	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1001, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1000, NULL), a);
+	ck_assert_ptr_null(registry_server_taken(&world.r, y, PARTY(2), 1001, NULL)); /* its owner cannot return */
+	struct owner *c = own(&world, 3, "a");
+	owner_add_server(&world.r, c, y, SPAN_NONE, true);
 	ck_assert(list_empty(&b->servers));
-	set(&w, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
-	set(&w, c, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"c\"]}]}");
-	send_and_take(&w);
-	owner_merge(&w.r, c, a);
-	is_sent(&w, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"cb_1\"]}]}");
-	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, c);
-	ck_assert(registry_server(&w.r, x) == c && owner_claims_server(&w.r, c, x) && !owner_claims_server(&w.r, c, y));
-	owner_add_server(&w.r, c, x, SPAN_NONE, true);
-	ck_assert(!owner_claims_server(&w.r, c, x));
-	end(&w);
+	set(&world, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	set(&world, c, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"c\"]}]}");
+	send_and_take(&world);
+	owner_merge(&world.r, c, a);
+	is_sent(&world, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"cb_1\"]}]}");
+	ck_assert_ptr_eq(hook(&world, "cb_1")->entry->owner, c);
+	ck_assert(registry_server(&world.r, x) == c && owner_claims_server(&world.r, c, x) &&
+			  !owner_claims_server(&world.r, c, y));
+	owner_add_server(&world.r, c, x, SPAN_NONE, true);
+	ck_assert(!owner_claims_server(&world.r, c, x));
 }
 END_TEST
 
-RUN_TESTS("registry", nothing, the_child_gets_the_union, what_is_wrong_changes_nothing,
-		  a_second_registration_replaces_the_first, guards, deadlines, owners_come_back, a_refused_table_is_taken_back,
-		  servers, dialogs, bounds, staged, names_of_absent_owners, what_the_child_may_call_is_known, is_carried,
-		  damage_is_noticed)
+RUN_TESTS_WITH(setup, teardown, "registry", nothing, the_child_gets_the_union, what_is_wrong_changes_nothing,
+			   a_second_registration_replaces_the_first, guards, deadlines, owners_come_back,
+			   a_refused_table_is_taken_back, servers, dialogs, bounds, staged, names_of_absent_owners,
+			   what_the_child_may_call_is_known, is_carried, damage_is_noticed)
