@@ -150,3 +150,76 @@ class AcpCase(PlayedCase):
     def offered(self, client, **want):
         """Return the id under which this client is asked."""
         return client.wait(method="session/request_permission", **want)["id"]
+
+
+class Game:
+    """A random session of several clients, with the test as the agent and the judge. Ids: the agent's asks are numbers
+    from 500, a client's requests begin with its name.
+
+    A protocol has look() (take what has come), moves(), refusal() (a line that answers an open ask), finished() (true if
+    no turn runs; ends one that does) and judge()."""
+
+    def __init__(self, case, rng, queue):
+        self.case, self.rng = case, rng
+        self.d, _, self.child, first = case.open(profile={"prompts": "queue" if queue else "pass"})
+        first.label, first.mine = "p0", []
+        self.clients, self.gone = [first], []
+        self.made = 1
+
+    def join(self):
+        if len(self.clients) < 4:
+            self.add("p%d" % self.made)
+            self.made += 1
+
+    def add(self, label):
+        c = self.case.attached(self.d, label=label)
+        c.mine = []
+        self.clients.append(c)
+        return c
+
+    def leave(self):
+        if len(self.clients) > 1:
+            c = self.clients.pop(self.rng.randrange(len(self.clients)))
+            self.gone.append(c)
+            c.drain()
+            c.close()
+
+    def fresh(self, c):
+        c.mine.append("%s-%d" % (c.label, len(c.mine)))
+        return c.mine[-1]
+
+    def play(self, steps):
+        moves = self.moves()
+        for _ in range(steps):
+            self.rng.choice(moves)()
+            self.look()
+        self.settle()
+        self.judge()
+
+    def settle(self):
+        """Let every turn end, and answer the open asks."""
+        last = self.add("last")
+        for _ in range(1000):
+            for c in self.clients:
+                c.sync()
+            self.look()
+            waiting = [rid for c in self.clients for rid in c.mine if not self.replies(c, rid)]
+            open_asks = last.ok("_plenum/pending", session="s")["pending"]
+            for one in open_asks:
+                last.send(self.refusal(one["request_id"]))
+            if self.finished() and not waiting and not open_asks:
+                return
+        raise AssertionError("still open: %s" % waiting)
+
+    @staticmethod
+    def replies(c, rid):
+        return c.seen(lambda m: "method" not in m.obj and m.obj.get("id") == rid)
+
+    def judge_replies(self):
+        """Each request of a client has one answer, or at most one if it left; none gets the answer to another."""
+        for c in self.clients + self.gone:
+            for rid in c.mine:
+                check = self.case.assertEqual if c in self.clients else self.case.assertLessEqual
+                check(len(self.replies(c, rid)), 1, rid)
+            for m in c.seen(lambda m: "method" not in m.obj and isinstance(m["id"], str)):
+                self.case.assertIn(m["id"], c.mine, c.label)

@@ -568,6 +568,11 @@ class Child:
         except OSError:
             pass
 
+    def prompted(self, client, text, **members):
+        """Let the client send a prompt, and return the line that reaches the child."""
+        client.send(user(text, **members))
+        return self.wait(type="user", **({"uuid": members["uuid"]} if "uuid" in members else {}))
+
     def request(self, subtype, timeout=None, **want):
         """Return a control_request that reached it (Message); its id is m["request_id"]."""
         return self.wait(timeout=timeout, type="control_request", request__subtype=subtype, **want)
@@ -1191,6 +1196,12 @@ class Case(unittest.TestCase):
         d = self.track(Daemon(sections, root=root, start=False, **options))
         d.start()
         return (d, *made)
+
+    def open(self, n=1, **options):
+        """A session with n drivers and its running child: (daemon, agent, child, client, ...)."""
+        d, agent = self.start(**options)
+        clients = [d.attached() for _ in range(n)]
+        return (d, agent, agent.child(), *clients)
 
     def track(self, daemon):
         self.daemons.append(daemon)

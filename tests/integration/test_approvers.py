@@ -8,9 +8,7 @@ from harness import Case, allow, deny, err, ok, perm, request, user
 
 class AnswerTest(Case):
     def test_answer_does_not_reach_the_next_child(self):
-        d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "20s"})
-        a = d.attached("s")
-        child = agent.child()
+        _, agent, child, a = self.open(mode={"eof": "ignore"}, profile={"stop_grace": "20s"})
         a.initialize()
         child.print(perm("k-1"))
         rid = a.wait(type="control_request", request__subtype="can_use_tool")["request_id"]
@@ -102,9 +100,7 @@ class UnansweredTest(Case):
 
     def test_wait_begins_when_the_last_approver_leaves(self):
         """C44: an approver that has declined no longer holds the request."""
-        d, agent = self.start(profile={"permission_wait": "300ms"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(profile={"permission_wait": "300ms"})
         for k, line in (("k-1", request("k-1", "elicitation", message="pick", requestedSchema={})), ("k-2", request("k-2", "never_heard_of"))):
             b = d.attached()
             child.print(line)
@@ -128,9 +124,7 @@ class ManyTest(Case):
     """Many clients and sessions."""
 
     def test_300_observers(self):
-        d, agent = self.start()
-        first = d.attached()
-        child = agent.child()
+        d, _, child, first = self.open()
         crowd = [d.attached(role="observer") for _ in range(300)]
         child.print({"type": "x", "n": 1}, perm("k-1"), {"type": "x", "n": 2})
         for c in crowd:
@@ -178,9 +172,7 @@ class ChangeTest(Case):
         child.answer("k-1")
 
     def test_driver_becomes_an_observer(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         child.print(request("k-1", "never_heard_of"))
         rid = a.wait(type="control_request")["request_id"]
         b.wait(type="control_request")

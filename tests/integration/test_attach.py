@@ -160,18 +160,14 @@ class AnswerTest(Case):
         self.assertEqual(agent.starts, 1)
 
     def test_seq_grows_with_the_tape(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         before = d.attached(role="observer").attached["seq"]
         child.print(*[{"type": "x", "n": n} for n in range(10)])
         a.wait(type="x", n=9)
         self.assertGreaterEqual(d.attached(role="observer").attached["seq"], before + 10)
 
     def test_pending_in_the_answer(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(perm("k-1"), perm("k-2"))
         a.wait(type="control_request")
         a.wait(type="control_request")
@@ -329,8 +325,7 @@ class JoinTest(Case):
         a = self.d.client()
         a.attach("s", **made)
         child = self.agent.child()
-        a.send(user("hi"))
-        child.wait(type="user")
+        child.prompted(a, "hi")
         child.print(init_line(), RESULT)
         a.event("turn_ended")
         a.request("plenum_hibernate")
@@ -439,8 +434,7 @@ class RoleTest(Case):
         for sub in ("interrupt", "set_permission_mode", "mcp_status", "end_session", "initialize", "brand_new"):
             self.assertRefused("not_allowed", o.request, sub)
         o.sync()
-        a.send(user("yes", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        child.prompted(a, "yes", uuid="u1")
         self.assertNone(child.seen(lambda m: m["uuid"] != "u1" and m["request.subtype"] != "initialize"))
         child.print(RESULT)
         o.wait(type="result")
@@ -479,8 +473,7 @@ class RoleTest(Case):
         a.wait(type="control_request")
         child.mark(b)
         self.assertNone(b.seen(type="control_request"))
-        b.send(user("but may write", uuid="u"))
-        child.wait(type="user", uuid="u")
+        child.prompted(b, "but may write", uuid="u")
 
     def test_approve_for_some_tools(self):
         d, agent = self.start()
@@ -500,16 +493,13 @@ class RoleTest(Case):
         b = d.attached(role="observer")
         child = agent.child()
         b.request("plenum_register", role="driver")
-        b.send(user("now", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        child.prompted(b, "now", uuid="u1")
         b.request("plenum_register", role="observer")
         b.send(user("no more"))
         b.error("not_allowed")
 
     def test_detach(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         b.request("plenum_detach")
         a.event("detached")
         child.print({"type": "x"})

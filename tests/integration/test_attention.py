@@ -144,8 +144,7 @@ class FailedTest(Case):
         """A turn runs; return (client, child)."""
         a = d.attached()
         child = agent.child()
-        a.send(user("hi", uuid="u1"))
-        child.wait(type="user")
+        child.prompted(a, "hi", uuid="u1")
         child.print(init_line(user_message_uuids=["u1"]))
         a.event("turn_started")
         return a, child
@@ -285,11 +284,8 @@ class StalledTest(Case):
             a.event("resumed")
 
     def test_a_prompt_without_any_output(self):
-        d, agent = self.start(profile={"stall_after": self.AFTER})
-        a = d.attached()
-        child = agent.child()
-        a.send(user("hi", uuid="u1"))
-        child.wait(type="user")
+        _, _, child, a = self.open(profile={"stall_after": self.AFTER})
+        child.prompted(a, "hi", uuid="u1")
         self.assertIsNone(a.event("stalled")["open_tool"])
 
     def test_once_for_each_silence(self):
@@ -440,8 +436,7 @@ class CommandsTest(Case):
         self.begin(["on_stalled"], profile={"stall_after": "200ms"}, notify_interval="10ms")
         a = self.d.attached()
         child = self.agent.child()
-        a.send(user("hi"))
-        child.wait(type="user")
+        child.prompted(a, "hi")
         child.print(init_line(), CALL)
         until(lambda: "TOOL" in (self.runs() or [{}])[-1], what="a run that names the tool")
         env = self.runs()[-1]

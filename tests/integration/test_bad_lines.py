@@ -218,9 +218,7 @@ class FirstLineTest(Case):
 
 class OldFormTest(Case):
     def test_prompt_and_content(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         for old, text in ((b'{"type":"user","prompt":"hi"}', "hi"), (b'{"type":"user","content":"ho"}', "ho"),
                           (b'{"type":"user","uuid":"u1","prompt":"quote \\" \\u00e9 \\ud800"}', 'quote " \u00e9 \ud800')):
             a.send(old)
@@ -256,9 +254,7 @@ class OldFormTest(Case):
 class NearMissTest(Case):
     def test_error_names_what_is_wrong(self):
         """C73."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(perm("k-1"))
         rid = dump(a.wait(type="control_request")["request_id"])
         for raw, words in (

@@ -60,9 +60,7 @@ class StalledTest(Case):
         a.close()
 
     def test_a_stalled_approver_does_not_hold_the_prompt(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         child.flood(b'{"type":"x","p":"@P@"}', 20000, pad=2000)
         child.print(perm("k-1"))
         rid = a.wait(type="control_request")["request_id"]
@@ -168,9 +166,7 @@ class StdinTest(Case):
         return sent
 
     def test_busy(self):
-        d, agent = self.start(limits={"stdin_queue": "1M", "client_line": "256K"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, limits={"stdin_queue": "1M", "client_line": "256K"})
         child.mark(a)
         sent = self.fill(a, child)
         notices = a.seen(event="error")
@@ -183,8 +179,7 @@ class StdinTest(Case):
         until(lambda: len(child.seen(type="user")) == sent - len(notices), what="the accepted prompts")
         texts = [m["uuid"] for m in child.seen(type="user")]
         self.assertEqual(len(set(texts)), len(texts))
-        a.send(user("again", uuid="again"))
-        child.wait(type="user", uuid="again")
+        child.prompted(a, "again", uuid="again")
 
     def test_a_full_queue_does_not_stop_an_interrupt_of_another_session(self):
         d, agent, other = self.start(agents=("agent", "other"), limits={"stdin_queue": "1M", "client_line": "256K"})
@@ -197,18 +192,14 @@ class StdinTest(Case):
         b.answer("i")
 
     def test_one_line_of_the_largest_size_always_fits(self):
-        d, agent = self.start(limits={"stdin_queue": "64K", "client_line": "4M"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"stdin_queue": "64K", "client_line": "4M"})
         line = user("x" * 3000000, uuid="big")
         a.send(line)
         self.assertEqual(len(child.wait(type="user", uuid="big")["message.content"]), 3000000)
 
     def test_both_directions_stuck(self):
         """Child and client write and do not read: others, and the daemon, are not affected; and both recover."""
-        d, agent = self.start(limits={"tape_bytes": "1M", "stdin_queue": "1M", "client_line": "256K"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        d, _, child, a, b = self.open(2, limits={"tape_bytes": "1M", "stdin_queue": "1M", "client_line": "256K"})
         child.mark(a, b)
         child.pause()
         child.written()
@@ -231,9 +222,7 @@ class StdinTest(Case):
         self.assertRefused("timeout", b.request, "mcp_status", plenum_timeout_ms=100)
 
     def test_stopping_a_child_that_does_not_read(self):
-        d, agent = self.start(profile=QUICK, limits={"stdin_queue": "1M", "client_line": "256K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile=QUICK, limits={"stdin_queue": "1M", "client_line": "256K"})
         child.mark(a)
         self.fill(a, child)
         a.request("plenum_stop", how="graceful")
@@ -242,18 +231,14 @@ class StdinTest(Case):
 
 class StderrTest(Case):
     def test_a_lot_at_once(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.stderr(b"e" * 300 * 1024)
         child.print(RESULT)
         a.wait(type="result")
         child.event("stderr_done")
 
     def test_very_much(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.mark(a)
         before = d.rss()
         for _ in range(20):
@@ -266,9 +251,7 @@ class StderrTest(Case):
         self.assertNone(a.seen(lambda m: b"standard error" in m.raw))
 
     def test_the_tail_is_in_the_notice(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.stderr(b"".join(b"line %d\n" % i for i in range(200)) + b"bad \xff\xfe bytes \x1b[31m\n")
         child.event("stderr_done")
         child.exit(3)
@@ -341,9 +324,7 @@ class HalfCloseTest(Case):
         a.wait_eof()
 
     def test_until_its_answers_are_out(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(request("1", "mcp_status"), request("2", "plenum_hello"))
         a.half_close()
         got = child.request("mcp_status")
@@ -354,9 +335,7 @@ class HalfCloseTest(Case):
         a.wait_eof()
 
     def test_the_child_dies_meanwhile(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(user("one", uuid="u1"), request("1", "mcp_status"))
         child.request("mcp_status")
         a.half_close()
@@ -366,9 +345,7 @@ class HalfCloseTest(Case):
         a.wait_eof()
 
     def test_the_session_goes_on(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         a.half_close()
         a.wait_eof()
         b = d.attached()
@@ -376,9 +353,7 @@ class HalfCloseTest(Case):
         self.assertEqual(child.had("eof"), [])
 
     def test_waits_for_the_answer_to_initialize(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         rid = a.ask("initialize", hooks=None)
         m = child.request("initialize")
         a.half_close()
@@ -404,9 +379,7 @@ class HalfCloseTest(Case):
         until(lambda: not d.sessions(), what="the session to be gone")
 
     def test_gets_the_answer_to_its_own_initialize(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("1"))
         m = child.request("initialize")
         a.half_close()
@@ -447,9 +420,7 @@ class HalfCloseTest(Case):
 class VanishTest(Case):
     def test_clients_that_die_while_they_are_written_to(self):
         """C39."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.flood(b'{"type":"stream_event","n":@N@,"p":"@P@"}', 30000, pad=1000)
         child.print(RESULT)
         dice = random.Random(int(os.environ.get("PLENUM_SEED", "1")))
@@ -470,9 +441,7 @@ class VanishTest(Case):
         until(lambda: d.sessions()["s"]["attachments"] == 1)
 
     def test_a_child_that_dies_with_much_queued(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.mark(a)
         child.pause()
         a.send(*[user("x" * 100000) for _ in range(80)])
@@ -488,9 +457,7 @@ class VanishTest(Case):
             return next(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches"))
 
     def test_idle_costs_nothing(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open()
         b = d.attached("t")
         agent.child().mark(b)
         child.mark(a)

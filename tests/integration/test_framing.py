@@ -30,9 +30,7 @@ class SizeTest(Case):
                 del c.log[:]
 
     def test_long_lines_to_the_child(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         for n in (65536, 262144, 14 * 1048576):
             line = dump(user([{"type": "image", "source": {"type": "base64", "data": "x" * n}}], uuid="u%d" % n))
             a.send(line)
@@ -41,18 +39,14 @@ class SizeTest(Case):
 
     def test_a_tape_smaller_than_the_line(self):
         """The tape keeps the newest line at any size (9.2)."""
-        d, agent = self.start(limits={"tape_bytes": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"tape_bytes": "64K"})
         line = tool_result(4 << 20)
         child.print(line + LF, RESULT)
         self.assertTrue(a.wait(lambda m: len(m.raw) > 4 << 20).raw == line)
         a.wait(type="result")
 
     def test_child_line_over_the_limit(self):
-        d, agent = self.start(limits={"child_line": "100K"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, limits={"child_line": "100K"})
         fits = tool_result(90000)
         child.print({"type": "x", "n": 1}, fits + LF, tool_result(300000) + LF, {"type": "x", "n": 2})
         for c in (a, b):
@@ -66,9 +60,7 @@ class SizeTest(Case):
         child.mark(a)
 
     def test_over_long_line_in_pieces(self):
-        d, agent = self.start(limits={"child_line": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"child_line": "64K"})
         for _ in range(3):
             child.print(b"{" + b"y" * 50000)
             child.written()
@@ -78,9 +70,7 @@ class SizeTest(Case):
 
     def test_over_long_permission_request_is_denied(self):
         """9.2: under its id, if that can be read."""
-        d, agent = self.start(limits={"child_line": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"child_line": "64K"})
         child.print(perm("k-1", "x" * 200000))
         a.error("too_long")
         answer = child.answer("k-1")
@@ -90,9 +80,7 @@ class SizeTest(Case):
         self.assertNone(a.seen(type="control_request"))
 
     def test_client_line_over_the_limit(self):
-        d, agent = self.start(limits={"client_line": "100K"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, limits={"client_line": "100K"})
         a.send(user("x" * 200000), user("after"))
         notice = a.error("too_long")
         self.assertEqual(notice["size"], len(dump(user("x" * 200000))))
@@ -131,9 +119,7 @@ class SizeTest(Case):
 
     def test_default_limit_of_a_line(self):
         """C02: 70 MiB with the default limits; each side gets an error."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         pad = b"x" * (70 << 20)
         child.print(b'{"type":"user","message":{"role":"user","content":"' + pad + b'"}}\n', RESULT)
         a.error("too_long")
@@ -152,9 +138,7 @@ class SizeTest(Case):
     def test_wide_lines_of_the_child(self):
         """A line with an object of very many members that the daemon would have to read is left out, and a request in
         it refused under its id; any other object may have as many."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         many = {f"m{i}": 0 for i in range(40000)}
         child.print({"type": "x", **many})
         self.assertGreater(a.error("too_many")["size"], 300000)
@@ -175,9 +159,7 @@ class SizeTest(Case):
 
     def test_too_long_requests_of_the_child(self):
         """C02: each kind is refused under its id; a guard that cannot see the call denies it."""
-        d, agent = self.start(limits={"child_line": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"child_line": "64K"})
         a.initialize({"PreToolUse": [{"hookCallbackIds": ["h"]}]}, sdkMcpServers=["t"])
         table = until(lambda: [m for m in child.seen(request__subtype="initialize") if m["request.hooks.PreToolUse"]])[-1]
         pad = "x" * 100000
@@ -210,9 +192,7 @@ class BytesTest(Case):
     ]
 
     def both(self, env=None):
-        d, agent = self.start(env=env)
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        d, _, child, a, b = self.open(2, env=env)
         child.print(*(line + LF for line in self.LINES))
         for c in (a, b):
             for line in self.LINES:
@@ -231,9 +211,7 @@ class BytesTest(Case):
         self.both(env={"LC_ALL": "de_DE.UTF-8"})
 
     def test_numbers_in_an_answer(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(perm("k-1"))
         rid = a.wait(type="control_request")["request_id"]
         body = (b'{"behavior":"allow","updatedInput":{"n":12345678901234567000,"huge":1e400,"z":-0.0,"d":0.1,"s":"\\ud800"},'
@@ -244,26 +222,20 @@ class BytesTest(Case):
         self.assertIn(body, got.raw)
 
     def test_a_client_with_line_separators(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         line = '{"type":"user","uuid":"u1","message":{"role":"user","content":"a\u2028b\u2029c\u0085d"}}'.encode()
         a.send(line)
         self.assertEqual(child.wait(type="user").raw, line)
 
     def test_a_raw_return_does_not_end_a_line(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(b'{"type":"assistant","t":"x"} \r {"type":"assistant","t":"y"} \n', RESULT)
         a.wait(type="result")
         self.assertNone(a.seen(type="assistant"))
         self.assertEqual(len(a.events("stray_output")), 1)
 
     def test_raw_nul_from_a_client(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.raw(dump(user("x")) + b"\0" + b'{"type":"control_request"}\n')
         self.assertEqual(a.error("bad_line")["line"], 2)
         a.raw(b"\0\n")
@@ -298,9 +270,7 @@ class CutTest(Case):
         self.assertEqual(child.wait(type="user").raw, line)
 
     def test_many_lines_in_one_write(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         lines = [b'{"type":"assistant","n":%d,"t":"' % i + "中".encode() + b'"}' for i in range(1000)]
         child.print(b"".join(x + LF for x in lines))
         a.wait(type="assistant", n=999)
@@ -311,9 +281,7 @@ class CutTest(Case):
         self.assertEqual([m.raw for m in child.seen(type="user")], prompts)
 
     def test_nothing_before_its_newline_and_nothing_waits_after(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(self.LINE)
         child.written()
         a.sync()
@@ -323,9 +291,7 @@ class CutTest(Case):
         self.assertEqual(a.wait(type="assistant").raw, self.LINE)
 
     def test_cut_at_each_byte(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         for i in range(1, len(self.LINE)):
             child.print(self.LINE[:i])
             child.written()
@@ -349,9 +315,7 @@ class CutTest(Case):
         self.assertEqual(agent.child().wait(type="user")["message.content"], "no newline")
 
     def test_half_a_line_is_never_executed(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.raw(dump(user("half"))[:-5])
         a.close()
         b.event("detached")
@@ -376,9 +340,7 @@ class NoiseTest(Case):
              b"  method: 'post',", b"}", b"[]", b'"text"', b"42", b"null", b"{broken", b"\xff\xfe\x00\x01", b"{}{}"]
 
     def test_noise_between_lines(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         first, last = {"type": "system", "subtype": "init", "session_id": "s1"}, RESULT
         child.print(first, *(n + LF for n in self.NOISE), last)
         a.wait(type="result")
@@ -395,9 +357,7 @@ class NoiseTest(Case):
         self.assertGreater(places[1], kinds.index(strays[-1]))
 
     def test_half_a_line_at_the_end(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print({"type": "x"}, b'{"type":"assistant","half')
         child.exit(0)
         a.wait(type="x")
@@ -407,9 +367,7 @@ class NoiseTest(Case):
 
     def test_a_whole_last_line_without_line_feed(self):
         """The end of the output ends the line: the SDKs parse it as well."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         last = b'{"type":"assistant","number":1.50,"text":"\\u00e9"}'
         child.print({"type": "x"}, last)
         child.exit(0)
@@ -418,18 +376,14 @@ class NoiseTest(Case):
         self.assertNone(a.events("stray_output"))
 
     def test_a_flood_of_noise_does_not_flood_the_log(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.flood(b"noise @N@ @P@", 20000, pad=200)
         child.print(RESULT)
         a.wait(type="result")
         self.assertLess(os.path.getsize(d.log_path), 400000)
 
     def test_blank_lines_and_crlf(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.raw(dump(user("hi", uuid="u1")) + b"\r\n\r\n\n   \t\n" + dump(user("again", uuid="u2")) + b"\r\n")
         child.wait(type="user", uuid="u2")
         self.assertEqual([m.raw for m in child.seen(type="user")], [dump(user("hi", uuid="u1")), dump(user("again", uuid="u2"))])
@@ -460,18 +414,14 @@ class NoiseTest(Case):
         self.assertEqual(d.sessions(), {})
 
     def test_allow_still_works_behind_noise(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(b"noise\n", perm("k-1"), b"noise\n")
         a.send(allow(a.wait(type="control_request")["request_id"]))
         child.answer("k-1")
 
     def test_byte_order_mark_of_the_child(self):
         """C51: skipped before the first line of each child; not JSON anywhere else."""
-        d, agent = self.start(mode={"session_id": "c-1", "init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, agent, child, a = self.open(mode={"session_id": "c-1", "init": "manual"})
         bom = b"\xef\xbb\xbf"
         child.print(bom + dump(init_line("c-1")) + b"\n", bom + b'{"type":"x"}\n', RESULT)
         self.assertEqual(a.wait(subtype="init").raw, dump(init_line("c-1")))

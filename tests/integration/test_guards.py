@@ -13,9 +13,7 @@ class RegistrationTest(Hooks):
 
     def test_callback_by_an_old_id_while_the_table_is_replaced(self):
         """The owner registers its hooks again; until the child has the new table it calls the old ids."""
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("1", PRE))
         child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
         a.answer("1")
@@ -31,13 +29,10 @@ class RegistrationTest(Hooks):
 
     def test_old_cli_keeps_the_old_table_until_the_turn_ends(self):
         """2.1.197 calls the old ids for the rest of the turn."""
-        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "197", "session_id": "conv-1"})
         self.register(a, PRE)
         old = self.ids(child, "PreToolUse")[0]
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "x", uuid="u")
         self.register(a, {"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["hook_0"]}]})
         child.print(hook("k-1", old))
         self.refuses(child.answer("k-1"))
@@ -49,8 +44,7 @@ class RegistrationTest(Hooks):
         child = agent.child()
         self.register(a, PRE)
         old = self.ids(child, "PreToolUse")[0]
-        b.send(user("x", uuid="u"))
-        child.wait(type="user")
+        child.prompted(b, "x", uuid="u")
         a.close()
         b.event("owner_gone")
         a = d.attached(name="guard")
@@ -60,9 +54,7 @@ class RegistrationTest(Hooks):
         self.assertEqual(child.answer("k-1")["response.response"], {})
 
     def test_refused_registration_keeps_the_guards_before(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         self.register(a, PRE)
         old = self.ids(child, "PreToolUse")[0]
         self.assertEqual(a.initialize({"PreToolUse": [{"hookCallbackIds": "no array"}]})["response.subtype"], "error")
@@ -71,9 +63,7 @@ class RegistrationTest(Hooks):
         self.refuses(child.answer("k-1"))
 
     def test_registration_refused_by_the_child_keeps_the_guards_before(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("1", PRE))
         child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
         a.answer("1")
@@ -88,9 +78,7 @@ class RegistrationTest(Hooks):
 
     def test_set_servers_does_not_replace_a_waiting_registration(self):
         """mcp_set_servers while a registration waits: the guard is still sent."""
-        d, agent = self.start(mode={"control": True})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"control": True})
         self.register(a, PRE)
         child.print(hook("k-1", self.ids(child, "PreToolUse")[0]))
         m = self.called(a)
@@ -100,9 +88,7 @@ class RegistrationTest(Hooks):
         self.ids(child, "PreToolUse", n=2)
 
     def test_callback_over_max_pending_is_denied(self):
-        d, agent = self.start(limits={"max_pending": "2"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"max_pending": "2"})
         self.register(a, dict(PRE, **POST))
         pre, post = self.ids(child, "PreToolUse")[0], self.ids(child, "PostToolUse")[0]
         child.print(perm("k-1"), perm("k-2"), hook("k-3", pre), hook("k-4", post, "PostToolUse"))
@@ -110,9 +96,7 @@ class RegistrationTest(Hooks):
         self.assertEqual(child.answer("k-4")["response.response"], {})
 
     def test_too_long_callback_is_denied(self):
-        d, agent = self.start(limits={"child_line": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"child_line": "64K"})
         self.register(a, dict(PRE, **POST))
         pre, post = self.ids(child, "PreToolUse")[0], self.ids(child, "PostToolUse")[0]
         child.print(hook("k-1", pre, pad="x" * 100000), hook("k-2", post, "PostToolUse", pad="x" * 100000))
@@ -147,9 +131,7 @@ class RegistrationTest(Hooks):
         b.error("bad_request")
 
     def test_owner_that_becomes_an_observer_denies(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         self.register(a, PRE)
         a.request("plenum_register", role="observer")
         child.print(hook("k-1", self.ids(child, "PreToolUse")[0]))
@@ -170,9 +152,7 @@ class RegistrationTest(Hooks):
         self.assertEqual(child.answer("k-1")["response.response.behavior"], "deny")
 
     def test_refused_members_are_not_sent_again(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"init": "manual"})
         a.send(init("1", None, agents="no object"))
         child.print(err(child.request("initialize")["request_id"], "bad agents"))
         self.assertEqual(a.answer("1")["response.subtype"], "error")

@@ -154,9 +154,7 @@ class UnionTest(Hooks):
         self.assertEqual(len(b.seen(type="control_request")), 2)
 
     def test_entries_pass_unchanged(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         self.register(a, {"PreToolUse": [{"matcher": "^B.*\\d", "hookCallbackIds": ["x", "y"], "timeout": 3600, "onFailure": "block"},
                                          {"hookCallbackIds": ["x"]}], "FutureEvent": [{"hookCallbackIds": ["z"]}]})
         hooks = self.table(child, lambda h: "PreToolUse" in h)
@@ -172,17 +170,13 @@ class UnionTest(Hooks):
             child.answer(k)
 
     def test_the_daemons_own_member_does_not_reach_the_child(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         self.register(a, {"PreToolUse": [{"hookCallbackIds": ["x"], "plenum_owner_gone": "drop"}]})
         self.table(child, lambda h: "PreToolUse" in h)
         self.assertNone(child.seen(lambda m: b"plenum_owner" in m.raw))
 
     def test_the_first_initialize_goes_as_it_is(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         self.register(a, PRE, systemPrompt=["be brief"], agents={"x": {"description": "d", "prompt": "p"}}, future=[1.0, None])
         m = child.request("initialize")
         self.assertEqual(m["request.systemPrompt"], ["be brief"])
@@ -190,9 +184,7 @@ class UnionTest(Hooks):
         self.assertIn(b'"future":[1.0,null]', m.raw)
 
     def test_later_ones_keep_the_firsts_members(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         self.register(a, PRE, systemPrompt=["be brief"])
         body = self.register(b, POST, systemPrompt=["be long"], agents={"y": {}})
         self.assertEqual(sorted(set(body["plenum"]["ignored"]) & {"systemPrompt", "agents"}), ["agents", "systemPrompt"])
@@ -203,9 +195,7 @@ class UnionTest(Hooks):
         self.ids(child, "PreToolUse")
 
     def test_answers_from_the_kept_answer(self):
-        d, agent = self.start()
-        a, b, c = d.attached(), d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b, c = self.open(3)
         one = self.register(a, None)
         self.assertEqual(one["commands"][0]["name"], "clear")
         for client in (b, c):
@@ -215,9 +205,7 @@ class UnionTest(Hooks):
         self.assertEqual(len(child.seen(request__subtype="initialize")), 1)
 
     def test_open_asks_are_not_listed(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("i", None))
         got = child.request("initialize")
         ask = perm("k-1")
@@ -230,9 +218,7 @@ class UnionTest(Hooks):
         self.assertEqual(len(a.seen(type="control_request")), 1)
 
     def test_a_clients_second_initialize_replaces_its_own(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         self.register(a, PRE)
         old = self.ids(child, "PreToolUse")[0]
         self.register(b, POST)
@@ -248,9 +234,7 @@ class UnionTest(Hooks):
         self.assertEqual(child.answer("k-2")["response.subtype"], "error")
 
     def test_an_initialize_without_hooks_changes_none(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         self.register(a, PRE)
         cb = self.ids(child, "PreToolUse")[0]
         a.answer(a.ask("initialize"))
@@ -260,20 +244,15 @@ class UnionTest(Hooks):
         child.answer("k-1")
 
     def test_the_daemons_own_initialize_comes_first(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("no initialize before", uuid="u"))
-        child.wait(type="user", uuid="u")
+        _, _, child, a = self.open()
+        child.prompted(a, "no initialize before", uuid="u")
         kinds = [m["request.subtype"] or m["type"] for m in child.log]
         self.assertEqual(kinds, ["initialize", "user"])
         self.register(a, PRE)
         self.ids(child, "PreToolUse")
 
     def test_after_the_childs_end(self):
-        d, agent = self.start(mode={"user": True})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, agent, child, a, b = self.open(2, mode={"user": True})
         self.register(a, PRE, systemPrompt=["be brief"])
         self.register(b, POST)
         a.send(user("x"))
@@ -292,9 +271,7 @@ class UnionTest(Hooks):
         child.answer("k-1")
 
     def test_bad_hooks_hurt_nobody_else(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         self.register(b, POST)
         for bad in (5, "x", [1], {"PreToolUse": 5}, {"PreToolUse": [{"hookCallbackIds": "hook_0"}]}, {"PreToolUse": [{"hookCallbackIds": [5]}]},
                     {"PreToolUse": [5]}):
@@ -432,12 +409,9 @@ class OldCliTest(Hooks):
         self.assertEqual(list(d.sessions()), ["s"])
 
     def test_not_in_mid_turn(self):
-        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, agent, child, a, b = self.open(2, mode={"init": "197", "session_id": "conv-1"})
         self.register(a, PRE)
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "x", uuid="u")
         child.print({"type": "system", "subtype": "init", "session_id": "conv-1"})
         self.assertIs(self.register(b, POST)["plenum"]["hooks_applied"], False)
         child.mark(a)
@@ -449,11 +423,8 @@ class OldCliTest(Hooks):
 
     def test_the_first_hooks_that_had_to_wait(self):
         """For a child that had run without any, and was resumed for them."""
-        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        _, agent, child, a, b = self.open(2, mode={"init": "197", "session_id": "conv-1"})
+        child.prompted(a, "x", uuid="u")
         child.print({"type": "system", "subtype": "init", "session_id": "conv-1"},
                     dict(RESULT, user_message_uuids=["u"], session_id="conv-1"))
         a.wait(type="result")
@@ -464,9 +435,7 @@ class OldCliTest(Hooks):
 
     def test_told_not_applied(self):
         """hooks_applied false in the child's answer counts."""
-        d, agent = self.start(mode={"init": "manual"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"init": "manual"})
         a.send(init("a", PRE))
         child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
         self.assertNotEqual((a.answer("a")["response.response.plenum"] or {}).get("hooks_applied"), False)
@@ -493,9 +462,7 @@ class OldCliTest(Hooks):
 
 class DeadlineTest(Hooks):
     def silent(self, hooks):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         self.register(a, hooks)
         event = list(hooks)[0]
         cb = self.ids(child, event)[0]
@@ -522,9 +489,7 @@ class DeadlineTest(Hooks):
         self.assertEqual(self.silent({"PostToolUse": [{"hookCallbackIds": ["p"], "timeout": 1}]})["response.response"], {})
 
     def test_no_limit_of_its_own(self):
-        d, agent = self.start(profile={"control_timeout": "200ms", "permission_wait": "200ms"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile={"control_timeout": "200ms", "permission_wait": "200ms"})
         self.register(a, {"PreToolUse": [{"hookCallbackIds": ["p"], "timeout": 3600}]})
         child.print(hook("k-1", self.ids(child, "PreToolUse")[0]))
         rid = self.called(a, "p")["request_id"]
@@ -538,9 +503,7 @@ class SlowStartTest(Hooks):
     """C68: initialize is slow; more clients come, go and send requests meanwhile."""
 
     def test_one_answer_for_each(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("a-1", None))
         got = child.request("initialize")
         child.print({"type": "system", "subtype": "hook_started"})
@@ -568,9 +531,7 @@ class SlowStartTest(Hooks):
             self.assertEqual(len(c.seen(type="control_response", response__request_id=rid)), 1)
 
     def test_an_error_for_each(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("a-1", {"X": []}))
         got = child.request("initialize")
         child.print(err(got["request_id"], "bad initialize"))
@@ -580,9 +541,7 @@ class SlowStartTest(Hooks):
 
     def test_initialize_has_no_time_limit(self):
         """C68: the first answer may come later than the timeout of any other request."""
-        d, agent = self.start(mode={"init": "manual"}, profile={"control_timeout": "100ms"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"init": "manual"}, profile={"control_timeout": "100ms"})
         a.send(init("a-1", None))
         got = child.request("initialize")
         b.send(init("b-1", None), request("b-2", "mcp_status"))

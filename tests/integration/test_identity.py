@@ -141,9 +141,7 @@ class ConversationTest(Identity):
         self.assertEqual(self.conversation(d), "c-2")
 
     def test_not_from_anything_else(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(init_line("c-1"), {"type": "system", "subtype": "status", "session_id": "other"},
                     {"type": "assistant", "message": {"session_id": "nested"}, "session_id": "c-1"}, {"type": "x", "session_id": 5})
         child.mark(a)
@@ -155,8 +153,7 @@ class ConversationTest(Identity):
         child = agent.child()
         child.print(init_line("c-1"), dict(RESULT, session_id="c-1"))
         a.wait(type="result")
-        a.send(user("/clear", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "/clear", uuid="u")
         child.print({"type": "conversation_reset", "session_id": "c-1", "new_conversation_id": "not-this", "trigger": "clear"},
                     init_line("c-2"), dict(RESULT, session_id="c-2", user_message_uuids=["u"]))
         a.wait(type="result")
@@ -435,8 +432,7 @@ class SecondWriterTest(Identity):
         d, agent, a = self.holder()
         for words in (["--resume", self.ID, "--fork-session"], ["--fork-session", "--continue"]):
             b, child = self.second(d, agent, sid="22222222-2222-4333-8444-5555555555ab", name=words[0], args=words)
-            b.send(user("x", uuid="u"))
-            child.wait(type="user", uuid="u")
+            child.prompted(b, "x", uuid="u")
             b.request("plenum_stop", how="kill", forget=True)
             b.event("session_removed")
 
@@ -480,8 +476,7 @@ class SecondWriterTest(Identity):
         """A wrapper may add anything: then the first line with the conversation ends it."""
         d, agent, a = self.holder()
         b, child = self.second(d, agent)
-        b.send(user("x", uuid="u"))
-        child.wait(type="user")
+        child.prompted(b, "x", uuid="u")
         child.print(init_line(self.ID))
         self.assertIn("it is that of session", b.event("child_exited")["reason"])
         child.wait_gone()
@@ -580,8 +575,7 @@ class RestartTest(Identity):
         a = d.client()
         a.attach("work", cwd=d.home, args=["--model", "m"])
         child = agent.child()
-        a.send(user("a very secret prompt", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "a very secret prompt", uuid="u")
         child.print(init_line("c-1"), {"type": "assistant", "message": {"content": "a very secret answer"}},
                     dict(RESULT, session_id="c-1", user_message_uuids=["u"]))
         a.wait(type="result")

@@ -40,9 +40,7 @@ def kill(pid):
 class LeftoversCase(Case):
     def going(self, profile=None, **mode):
         """A session in a conversation, with its child."""
-        d, agent = self.start(profile=profile or {}, mode=dict({"session_id": "conv-1"}, **mode))
-        a = d.attached("s")
-        child = agent.child()
+        d, agent, child, a = self.open(profile=profile or {}, mode=dict({"session_id": "conv-1"}, **mode))
         child.print(INIT, RESULT)
         a.wait(type="result")
         a.event("session_state", state="idle")

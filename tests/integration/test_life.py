@@ -15,9 +15,7 @@ from standstill import connected, standstill
 
 class StateTest(Case):
     def test_a_turn(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         a.send(user("x", uuid="u"))
         m = a.event("session_state", state="busy")
         self.assertEqual(m["session"], "s")
@@ -39,13 +37,10 @@ class StateTest(Case):
 
     def test_init_on_every_turn(self):
         """C74."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(init_line(), {"type": "x", "n": 1}, RESULT)
         a.wait(type="result")
-        a.send(user("two", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "two", uuid="u")
         child.print(perm("k-1"), init_line(), dict(RESULT, user_message_uuids=["u"]))
         rid = a.wait(type="control_request")["request_id"]
         a.wait(type="result")
@@ -58,14 +53,10 @@ class StateTest(Case):
 
     def test_odd_results(self):
         """C35."""
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        d, _, child, a, b = self.open(2)
+        child.prompted(a, "one", uuid="ua")
         child.print({"type": "assistant", "message": {}})
-        b.send(user("two", uuid="ub"))
-        child.wait(type="user", uuid="ub")
+        child.prompted(b, "two", uuid="ub")
         old = {"type": "result", "subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_streaming",
                "user_message_uuids": ["ua"]}
         child.print(old)
@@ -77,9 +68,7 @@ class StateTest(Case):
         d.wait_state("s", "idle")
 
     def test_turns_that_nobody_asked_for(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(init_line(), {"type": "assistant", "message": {}})
         d.wait_state("s", "busy")
         child.print(dict(RESULT, origin={"kind": "task-notification"}))
@@ -87,11 +76,8 @@ class StateTest(Case):
 
     def test_a_silent_child(self):
         """C69: its state is visible, nothing is killed, stop and start work."""
-        d, agent = self.start(mode={"session_id": "conv-1"})
-        a = d.attached()
-        child = agent.child()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        d, agent, child, a = self.open(mode={"session_id": "conv-1"})
+        child.prompted(a, "x", uuid="u")
         child.print(init_line(), {"type": "assistant", "message": {}})
         a.wait(type="assistant")
         status = d.call("plenum_status", session="s")
@@ -173,9 +159,7 @@ class StreamsTest(Case):
         self.assertEqual(self.kinds(profile={"stdout": "pipe"}), [stat.S_IFSOCK, stat.S_IFIFO, stat.S_IFSOCK])
 
     def test_grandchild_that_never_stops_printing(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.spawn(["/usr/bin/yes", "x" * 3000], setsid=True, keep_stdout=True)
         child.exit(3)
         a.event("child_exited", status=3)
@@ -183,9 +167,7 @@ class StreamsTest(Case):
         d.call("plenum_stop", session="s", how="kill", forget=True)
 
     def test_child_that_closes_its_input_while_reading(self):
-        d, agent = self.start(profile=QUICK)
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile=QUICK)
         child.order("close_stdin")
         a.send(user("x", uuid="u"))  # its last read line: it waits for further input
 
@@ -199,9 +181,7 @@ class StreamsTest(Case):
 class ExitTest(Case):
     def test_everybody_who_waits_is_told(self):
         """C14."""
-        d, agent = self.start(mode={"init": "manual"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        d, _, child, a, b = self.open(2, mode={"init": "manual"})
         a.send(request("a-1", "initialize", hooks=None), user("hello", uuid="u"))
         b.send(request("b-1", "interrupt"))
         child.request("initialize")
@@ -253,9 +233,7 @@ class ExitTest(Case):
         self.assertNone(other.events("child_exited"))
 
     def test_the_last_output_comes_before_the_notice(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 3000, pad=100)
         child.exit(0)
         a.event("child_exited")
@@ -264,9 +242,7 @@ class ExitTest(Case):
         self.assertEqual([m for m in a.log if m["type"] == "x" or m["event"] == "child_exited"][-1]["event"], "child_exited")
 
     def test_a_child_that_closes_its_stdout_and_exits(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.order("close_stdout")
         child.exit(4)
         m = a.event("child_exited")
@@ -274,11 +250,8 @@ class ExitTest(Case):
 
     def broken(self, closes, grace="200ms", **mode):
         """A child in the middle of a turn that can no longer be read or written, and lives on."""
-        d, agent = self.start(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": grace})
-        a = d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        d, agent, child, a = self.open(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": grace})
+        child.prompted(a, "one", uuid="u1")
         child.print(init_line(), {"type": "assistant", "message": {}})
         a.wait(type="assistant")
         d.wait_state("s", "busy")
@@ -339,9 +312,7 @@ class ExitTest(Case):
             until(lambda: agent.starts > 1, 1.0)
 
     def test_a_grandchild_that_holds_the_pipe(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.spawn(SLEEPER + [d.root + "/"], setsid=True, keep_stdout=True)
         child.exit(0)
         a.event("child_exited")
@@ -416,9 +387,7 @@ class ExitTest(Case):
         self.assertEqual(sorted(d.sessions()), ["other", "work"])
 
     def test_stop_and_continue_are_no_exit(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         os.kill(child.pid, signal.SIGSTOP)
         until(lambda: [s for p, s in children_of(d.pid) if p == child.pid] == ["T"])
         a.sync()
@@ -457,9 +426,7 @@ class ExitTest(Case):
 
     def test_error_of_the_prompt_that_the_child_died_of(self):
         """C75: the prompt gets an error that names the cause."""
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, agent, child, a, b = self.open(2)
         a.send(init("a-1", None), user("x" * 200000, uuid="u1"))
         child.wait(type="user", uuid="u1")
         child.stderr("Error parsing streaming input line\n")
@@ -478,9 +445,7 @@ class ExitTest(Case):
 
     def test_reason_has_more_than_the_last_line_of_stderr(self):
         """C14, C11: Node prints its version last, after the cause."""
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         a.send(init("a-1", None), user("x", uuid="u"))
         child.wait(type="user")
         child.stderr("app.js:1\nthrow it\n\nError: no login\n    at app.js:1\n\nNode.js v20.1.0\n\n")
@@ -492,9 +457,7 @@ class ExitTest(Case):
 
     def test_expired_login_is_reported_without_secrets(self):
         """C70: the lines pass, the cause is in the notice; neither token nor address is in the log."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open()
         lines = [{"type": "system", "subtype": "api_retry", "error": "authentication_failed", "attempt": 1, "account": "me@example.com"},
                  dict(RESULT, is_error=True, result="Not logged in - Please run /login")]
         child.print(*lines)
@@ -512,9 +475,7 @@ class ResumeTest(Case):
     def spoken(self, **options):
         """A session with a known conversation whose child has just ended."""
         options.setdefault("mode", {"session_id": "conv-1"})
-        d, agent = self.start(**options)
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open(**options)
         child.print(init_line(), dict(RESULT, session_id="conv-1"))
         a.wait(type="result")
         child.exit(0)
@@ -710,14 +671,11 @@ class ModeTest(Case):
 
     def worked_in(self, mode, *before):
         """A session that was set to a mode and has ended a turn; before: its child's output before the result."""
-        d, agent = self.start(mode={"session_id": "conv-1"})
-        a = d.attached("s")
-        child = agent.child()
+        d, agent, child, a = self.open(mode={"session_id": "conv-1"})
         a.send(request("m", "set_permission_mode", mode=mode))
         child.reply(child.request("set_permission_mode"), {"mode": mode})
         a.answer("m")
-        a.send(user("x", uuid="u-1"))
-        child.wait(type="user")
+        child.prompted(a, "x", uuid="u-1")
         child.print(*before, dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
         a.wait(type="result")
         return d, agent, a
@@ -791,18 +749,14 @@ class LimitTest(Case):
 
 class LogsTest(Case):
     def test_the_tail(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.stderr("first line\nsecond line\n")
         until(lambda: "second line" in str(a.request("plenum_logs", session="s")))
         self.assertIn("first line", str(d.call("plenum_logs", session="s")))
         self.assertRefused("no_such_session", a.request, "plenum_logs", session="nope")
 
     def test_a_line_without_an_end(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         lines = lambda: a.request("plenum_logs", session="s")["stderr"]
         child.stderr("first\nPassword: ")
         until(lambda: lines() == ["first", "Password: "])
@@ -814,9 +768,7 @@ class LogsTest(Case):
         until(lambda: lines() == [str(i) for i in range(10, 50)] + ["open"])
 
     def test_bounded(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.stderr(b"x" * 500000 + b"\nlast\n")
         until(lambda: "last" in str(a.request("plenum_logs", session="s")))
         self.assertLess(len(str(a.request("plenum_logs", session="s"))), 300000)
@@ -833,11 +785,8 @@ class AnsweredStateTest(Case):
         self.assertEqual(told[-1] if told else named, want)
 
     def test_state_named_between_two_turns(self):
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
-        a.send(user("one"))
-        child.wait(type="user")
+        d, _, child, a = self.open()
+        child.prompted(a, "one")
         d.wait_state("s", "busy")
         b, c, w = connected(d, 3)
         with standstill(d):

@@ -452,9 +452,7 @@ class SetServersTest(Mcp):
 class CancelledTest(Case):
     def test_call_cancelled_by_the_child_is_closed(self):
         """The call does not stay open, and does not keep the session awake."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         a.initialize(None, sdkMcpServers=["x"])
         call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t"}}
         gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5, "reason": "timeout"}}
@@ -469,9 +467,7 @@ class CancelledTest(Case):
         self.assertNone(child.answers("k-1"))
 
     def test_server_name_with_escapes(self):
-        d, agent = self.start(mode={"control": True})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"control": True})
         a.initialize(None, sdkMcpServers=["x"])
         b.raw(b'{"type":"control_request","request_id":"1","request":{"subtype":"initialize","sdkMcpServers":["\\u0078"]}}\n')
         self.assertEqual(b.answer("1")["response.code"], "name_taken")

@@ -205,9 +205,7 @@ class NamesTest(Case):
 
     def test_what_the_child_names_may_have_any_bytes(self):
         """Its conversation, its version, its tools, its requests, its last output."""
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(b'{"type":"system","subtype":"init","session_id":"c\xff1","claude_code_version":"2\xff","permissionMode":"\xfe"}\n')
         child.print(b'{"type":"control_request","request_id":"k\xff","request":{"subtype":"can_use_tool","tool_name":"B\xff",'
                     b'"input":{"command":"\xff"},"agent_id":"\xfe"}}\n')
@@ -230,9 +228,7 @@ class NamesTest(Case):
 
     def test_a_value_of_the_child_that_is_no_json(self):
         """It does not suppress a notice."""
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        _, _, child, a = self.open()
         rid = a.ask("set_permission_mode", mode="plan")
         asked = child.request("set_permission_mode")
         child.print(b'{"type":"control_response","response":{"subtype":"success","request_id":%s,"response":{"mode":pl\x01an}}}\n'

@@ -15,11 +15,8 @@ def names(client, *left_out):
 class PromptTest(Case):
     def test_no_idle_between_two_prompts_that_were_queued(self):
         """The next one is sent before the state is computed: the session stays busy."""
-        d, agent = self.start(profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         b.event("changed", what="prompt_held")
         b.event("session_state", state="busy")
@@ -34,11 +31,8 @@ class PromptTest(Case):
 class HalfClosedTest(Case):
     def test_it_leaves_before_the_state_that_follows(self):
         """It has waited only for its own turn. The others see it leave before the session is idle."""
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        _, _, child, a, b = self.open(2)
+        child.prompted(a, "one", uuid="u1")
         b.event("session_state", state="busy")
         a.half_close()
         child.print(dict(RESULT, user_message_uuids=["u1"]))
@@ -71,9 +65,7 @@ class HalfClosedTest(Case):
 
 class AnswerTest(Case):
     def test_an_answer_comes_before_the_close(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         rid = a.ask("mcp_status")
         got = child.request("mcp_status")
         a.half_close()
@@ -95,11 +87,8 @@ class AnswerTest(Case):
         self.assertEqual([m["event"] for m in a.log[at + 1:]][:1], ["changed"])
 
     def test_a_decision_is_told_before_the_state(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        _, _, child, a, b = self.open(2)
+        child.prompted(a, "one", uuid="u1")
         child.print(perm("k"))
         got = a.wait(type="control_request")
         a.event("session_state", state="asking")
@@ -109,9 +98,7 @@ class AnswerTest(Case):
 
     def test_a_state_that_did_not_last_is_not_told(self):
         """Requested and answered in one turn of the loop, by the child's withdrawal."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(user("one", uuid="u1"))
         a.event("session_state", state="busy")
         child.wait(type="user", uuid="u1")
@@ -129,8 +116,7 @@ class CrowdTest(Case):
         d, agent = self.start()
         b = d.attached(approve=False)
         child = agent.child()
-        b.send(user("one", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        child.prompted(b, "one", uuid="u1")
         crowd = [d.attached() for _ in range(self.COUNT)]
         child.print(perm("k"))
         for a in crowd:

@@ -41,13 +41,10 @@ class StreamsTest(Case):
             return json.load(f)
 
     def test_no_process_opens_them(self):
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         got = self.opened(d, child, child.pid)
         self.assertEqual(set(got.values()), {"ENXIO"}, got)
-        a.send(user("hi", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "hi", uuid="u")
         self.assertNone(child.seen(type="smuggled"))
 
     def test_the_end_of_input_reaches_the_child(self):
@@ -59,9 +56,7 @@ class StreamsTest(Case):
 
     def test_a_process_that_keeps_stdin_gets_no_further_line(self):
         """It holds the other end when the child is dead: the next prompt goes only to the next child."""
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, agent, child, a = self.open()
         child.print({"type": "system", "subtype": "init", "session_id": "c-1"})
         a.wait(subtype="init")
         out = d.root + "/kept"
@@ -477,8 +472,7 @@ os.rename(folder + "/new", folder + "/answers")
         self.assertEqual((peer["peer"], peer["why"], peer.get("agent_of")), ("driver", GONE, None))
         # not "plan": no prompt follows a refused change that restricts the agent
         self.assertRefused("not_allowed", c.request, "set_permission_mode", mode="acceptEdits")
-        c.send(user("hi", uuid="u"))
-        child.wait(type="user", uuid="u")
+        child.prompted(c, "hi", uuid="u")
 
 
 class Chosen:
@@ -560,9 +554,7 @@ class LeftoverTest(OriginCase):
         self.assertTrue(alive(mine[-1].pid))
 
     def test_a_crash_of_the_child_leaves_them(self):
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
                 enumerate(("", "clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
         child.kill()

@@ -222,8 +222,7 @@ class DeadMountTest(Case):
 
     def served(self, c, child):
         """Check that another client and its child are served, in both directions."""
-        c.send(user("hello"))
-        child.wait(type="user")
+        child.prompted(c, "hello")
         child.print({"type": "assistant", "text": "here"})
         c.wait(type="assistant")
         c.request("plenum_status")

@@ -24,9 +24,7 @@ class Asks(Case):
 
 class ManyTest(Asks):
     def three(self, **same):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(perm("k-1", "touch one", **same), perm("k-2", "touch two", **same), perm("k-3", "touch three"))
         ids = {n: self.asked(a, "touch " + n) for n in ("one", "two", "three")}
         self.assertEqual(len(set(ids.values())), 3)
@@ -45,9 +43,7 @@ class ManyTest(Asks):
         self.three(tool_use_id="toolu_same")
 
     def test_answering_one_leaves_the_others(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         child.print(perm("k-1", "one"), perm("k-2", "two"))
         one, two = self.asked(a, "one"), self.asked(a, "two")
         bone, btwo = self.asked(b, "one"), self.asked(b, "two")
@@ -61,9 +57,7 @@ class ManyTest(Asks):
         a.wait(type="control_cancel_request", request_id=two)
 
     def test_the_request_is_untouched(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, agent, child, a = self.open()
         raw = (b'{"type":"control_request","request_id":"k-9","request":{"subtype":"can_use_tool","tool_name":"Bash","input":'
                b'{"command":"make","n":1e400,"s":"\\ud800"},"tool_use_id":"toolu_bg","agent_id":"agent-7","blocked_path":"/x",'
                b'"future":[1,{"request_id":"k-9"}]}}')
@@ -87,9 +81,7 @@ class ManyTest(Asks):
         self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
 
     def test_requests_over_max_pending_are_denied(self):
-        d, agent = self.start(limits={"max_pending": "10"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(limits={"max_pending": "10"})
         child.print(*[perm("k-%d" % i, "c%d" % i) for i in range(15)])
         for i in range(10, 15):
             got = child.answer("k-%d" % i)["response.response"]
@@ -214,9 +206,7 @@ class BodyTest(Asks):
         return self.child.answer(self.k)["response.response"]
 
     def test_a_long_input_that_differs_in_its_last_member(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         for rid, last in (("k-1", 0), ("k-2", 1)):
             child.print(perm(rid, input={"command": "x", "text": "y" * 300000, "list": list(range(30000)), "last": 0}))
             asked = self.asked(a)
@@ -343,9 +333,7 @@ class LeavingTest(Asks):
                 self.assertEqual(len(child.answers("k-1")), 1)
 
     def test_another_holds_it_already(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         child.print(perm("k-1"))
         self.asked(a)
         rid = self.asked(b)
@@ -368,9 +356,7 @@ class LeavingTest(Asks):
         child.answer("k-1")
 
     def test_the_role_goes(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         child.print(perm("k-1"))
         rid, other = self.asked(a), self.asked(b)
         a.request("plenum_register", approve=False)
@@ -382,11 +368,8 @@ class LeavingTest(Asks):
         child.answer("k-1")
 
     def test_half_closed_clients_answer_nothing(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        d, _, child, a = self.open()
+        child.prompted(a, "x", uuid="u")
         child.print(perm("k-1"))
         self.asked(a)
         a.half_close()
@@ -398,9 +381,7 @@ class LeavingTest(Asks):
     def test_an_answer_as_the_last_line_without_its_end(self):
         for end in ("half_close", "close"):
             with self.subTest(end):
-                d, agent = self.start()
-                a = d.attached()
-                child = agent.child()
+                _, _, child, a = self.open()
                 child.print(perm("k-1"))
                 a.raw(dump(allow(self.asked(a))))
                 getattr(a, end)()
@@ -408,11 +389,8 @@ class LeavingTest(Asks):
 
     def test_after_everybody_left(self):
         """C09: the child's stdin stays open, whatever the clients do."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="u"))
-        child.wait(type="user", uuid="u")
+        d, _, child, a = self.open()
+        child.prompted(a, "one", uuid="u")
         child.print(dict(RESULT, user_message_uuids=["u"]))
         a.wait(type="result")
         a.close()
@@ -425,9 +403,7 @@ class LeavingTest(Asks):
         child.answer("k-1")
 
     def test_nobody_there_waits_without_end(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         a.close()
         child.print(perm("k-1"))
         d.wait_state("s", "asking")
@@ -447,15 +423,12 @@ class LeavingTest(Asks):
         m = o.event("settled")
         self.assertEqual(m["decision"], "timeout")
         a = d.attached()
-        a.send(user("works", uuid="u"))
-        child.wait(type="user", uuid="u")
+        child.prompted(a, "works", uuid="u")
         child.mark(a)
         self.assertNone(a.seen(type="control_request"))
 
     def test_permission_wait_runs_only_while_nobody_holds_it(self):
-        d, agent = self.start(profile={"permission_wait": "300ms"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(profile={"permission_wait": "300ms"})
         child.print(perm("k-1"), perm("k-2"))
         one, two = self.asked(a), self.asked(a)
         late = d.attached(approve=False)
@@ -553,9 +526,7 @@ class OtherKindsTest(Asks):
         self.assertNone(o.seen(type="control_request"))
 
     def test_a_bad_elicitation_answer(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(self.ELICIT)
         rid = self.asked(a, request__subtype="elicitation")
         for body in ({"action": "yes"}, {"behavior": "allow"}, {}):
@@ -569,9 +540,7 @@ class OtherKindsTest(Asks):
         for line in (self.ELICIT, request("k-1", "never_heard_of")):
             sub = line["request"]["subtype"]
             with self.subTest(sub):
-                d, agent = self.start()
-                a, b = d.attached(), d.attached()
-                child = agent.child()
+                _, _, child, a, b = self.open(2)
                 child.print(line)
                 rid, other = (self.asked(c, request__subtype=sub) for c in (a, b))
                 a.send(err(rid, "Unsupported control request subtype"))
@@ -584,18 +553,14 @@ class OtherKindsTest(Asks):
         for line in (self.ELICIT, request("k-1", "never_heard_of")):
             sub = line["request"]["subtype"]
             with self.subTest(sub):
-                d, agent = self.start()
-                a, b = d.attached(), d.attached()
-                child = agent.child()
+                _, _, child, a, b = self.open(2)
                 child.print(line)
                 for c in (a, b):
                     c.send(err(self.asked(c, request__subtype=sub), "Unsupported"))
                 self.assertEqual(child.answer("k-1")["response.subtype"], "error")
 
     def test_a_dialog_goes_to_those_who_declared_it(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         b.initialize(supportedDialogKinds=["picker"])
         child.print(request("k-1", "request_user_dialog", dialog_kind="picker", payload={}))
         rid = self.asked(b, request__subtype="request_user_dialog")
@@ -605,9 +570,7 @@ class OtherKindsTest(Asks):
         self.assertEqual(child.answer("k-1")["response.response"], {"behavior": "completed", "result": {"x": 1}})
 
     def test_a_dialog_that_nobody_declared_stays_unanswered(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         b.initialize(supportedDialogKinds=["picker"])
         child.print(request("k-1", "request_user_dialog", dialog_kind="other", payload={}))
         child.mark(a, b)
@@ -629,18 +592,14 @@ class OtherKindsTest(Asks):
 
 class RulesTest(Asks):
     def judge(self, line, **rules):
-        d, agent = self.start(profile=rules)
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile=rules)
         child.print(line)
         child.mark(a)
         return a, child
 
     def long_input(self, **profile):
         """Longer than any line of the daemon itself; the answer repeats it."""
-        d, agent = self.start(profile=profile, limits={"child_line": "100M"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile=profile, limits={"child_line": "100M"})
         line = dump(perm("k-1", tool="Write", input={"content": "@P@"}))
         child.flood(line, 1, pad=65 << 20)
         if not profile:
@@ -694,9 +653,7 @@ class RulesTest(Asks):
 
 class StateTest(Asks):
     def test_asking(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         d.wait_state("s", "idle", "starting")
         a.send(user("x", uuid="u"))
         d.wait_state("s", "busy")
@@ -727,11 +684,8 @@ class StateTest(Asks):
 
     def test_an_interrupted_turn_withdraws_its_question(self):
         """The child may send nothing more about it. A background agent's question stays open."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("go", uuid="u"))
-        child.wait(type="user")
+        _, agent, child, a = self.open()
+        child.prompted(a, "go", uuid="u")
         child.print(perm("k-1"), perm("k-2", agent_id="agent-7"))
         rids = [a.wait(type="control_request")["request_id"] for _ in range(2)]
         child.print(dict(RESULT, subtype="error_during_execution", is_error=True, terminal_reason="aborted_tools"))
@@ -744,9 +698,7 @@ class StateTest(Asks):
         self.assertNone(child.answers("k-1"))
 
     def test_a_turn_that_ended_by_itself_withdraws_nothing(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(perm("k-1"), RESULT)
         rid = a.wait(type="control_request")["request_id"]
         a.wait(type="result")

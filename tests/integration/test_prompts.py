@@ -8,11 +8,8 @@ from standstill import connected, standstill
 
 class TurnTest(Case):
     def test_too_long_result_ends_its_turn(self):
-        d, agent = self.start(limits={"child_line": "64K"})
-        a = d.attached("s")
-        child = agent.child()
-        a.send(user("one", uuid="u-1"))
-        child.wait(type="user")
+        d, _, child, a = self.open(limits={"child_line": "64K"})
+        child.prompted(a, "one", uuid="u-1")
         child.print({"type": "system", "subtype": "init", "session_id": "c"}, dict(user("one", uuid="u-1"), isReplay=True),
                     {"duration_ms": 1, "type": "result", "result": "x" * 70000, "user_message_uuids": ["u-1"]})
         a.error("too_long")
@@ -21,9 +18,7 @@ class TurnTest(Case):
 
     def test_more_prompts_than_a_result_names(self):
         """2.1.332 names the first 63 of a turn and the last."""
-        d, agent = self.start()
-        a, b = d.attached("s"), d.attached("s")
-        child = agent.child()
+        d, _, child, a, b = self.open(2)
         uuids = ["u-%d" % i for i in range(100)]
         named = uuids[:63] + uuids[-1:]
         a.send(*(user("p", uuid=u) for u in uuids))
@@ -40,9 +35,7 @@ class TurnTest(Case):
         self.assertFalse(a.events("error"))
 
     def test_turn_ends_without_a_result(self):
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         a.send(user("one", uuid="u-1"))
         a.half_close()
         child.wait(type="user", uuid="u-1")
@@ -58,11 +51,8 @@ class TurnTest(Case):
 
     def test_late_result_of_an_interrupted_turn(self):
         """C35: an old CLI prints the result of the interrupted turn after the next prompt."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("one"))
-        child.wait(type="user")
+        d, _, child, a = self.open()
+        child.prompted(a, "one")
         a.send(request("a-1", "interrupt"), user("next"))
         child.reply(child.request("interrupt"))
         child.wait(type="user")
@@ -79,19 +69,15 @@ class TurnTest(Case):
         d, agent = self.start()
         a, b, o = d.attached(name="a"), d.attached(name="b"), d.attached(role="observer")
         child = agent.child()
-        a.send(user("long job", uuid="ua"))
-        child.wait(type="user", uuid="ua")
-        b.send(user("also this", uuid="ub"))
-        child.wait(type="user", uuid="ub")
+        child.prompted(a, "long job", uuid="ua")
+        child.prompted(b, "also this", uuid="ub")
         child.print(RESULT)
         for c in (a, b, o):
             m = c.event("turn_ended")
             self.assertEqual((m["uuids"], [x["name"] for x in m["clients"]]), (["ua", "ub"], ["a", "b"]))
 
     def test_result_and_next_prompt_cross(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         for i in range(30):
             a.send(user("p%d" % i, uuid="u%d" % i))
             child.wait(type="user", uuid="u%d" % i)
@@ -104,24 +90,18 @@ class OldCliTest(Case):
     """2.1.197 does not name the prompts of a turn in its result."""
 
     def test_command_neither_echoed_nor_named(self):
-        d, agent = self.start(mode={"init": "197"})
-        a = d.attached("s")
-        child = agent.child()
-        a.send(user("one", uuid="u-1"))
-        child.wait(type="user")
+        d, _, child, a = self.open(mode={"init": "197"})
+        child.prompted(a, "one", uuid="u-1")
         echo = dict(user("one", uuid="u-1"), isReplay=True)
         child.print({"type": "system", "subtype": "init", "session_id": "c"}, echo, {"type": "result", "session_id": "c"})
         self.assertEqual(a.event("turn_ended")["uuids"], ["u-1"])
-        a.send(user("/clear", uuid="u-2"))
-        child.wait(type="user", uuid="u-2")
+        child.prompted(a, "/clear", uuid="u-2")
         child.print({"type": "system", "subtype": "init", "session_id": "d"}, {"type": "result", "session_id": "d"})
         self.assertEqual(a.event("turn_ended")["uuids"], ["u-2"])
         d.wait_state("s", "idle")
 
     def test_prompt_blocked_by_a_hook(self):
-        d, agent = self.start(mode={"init": "197"})
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "197"})
         a.send(user("one", uuid="u-1"), user("two", uuid="u-2"))
         child.wait(type="user", uuid="u-2")
         child.print({"type": "system", "subtype": "init", "session_id": "c"}, dict(user("one", uuid="u-1"), isReplay=True),
@@ -133,9 +113,7 @@ class OldCliTest(Case):
 
     def test_merged_prompts_blocked_by_a_hook(self):
         """It echoes all but the last one, before init; a turn that echoes its prompt after init includes no other."""
-        d, agent = self.start(mode={"init": "197"})
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "197"})
         a.send(*[user("x", uuid="u-%d" % i) for i in range(5)])
         child.wait(type="user", uuid="u-4")
         start, none = {"type": "system", "subtype": "init", "session_id": "c"}, {"type": "result", "session_id": "c", "num_turns": 0}
@@ -246,12 +224,9 @@ class RetryTest(Case):
     """Repeated prompts."""
 
     def test_prompt_known_to_the_conversation_is_a_duplicate(self):
-        d, agent = self.start(profile={"prompts": "queue"})
-        a, b = d.attached("s"), d.attached("s")
-        child = agent.child()
+        d, _, child, a, b = self.open(2, profile={"prompts": "queue"})
         c = d.attached("s")
-        a.send(user("one", uuid="u-1"))
-        child.wait(type="user", uuid="u-1")
+        child.prompted(a, "one", uuid="u-1")
         b.send(user("two", uuid="u-2"))
         until(lambda: d.call("plenum_queue", session="s")["prompts"], what="the prompt that is held")
         c.send(user("one", uuid="u-3"))
@@ -276,16 +251,12 @@ class RetryTest(Case):
         self.assertNone(b.events("error"))
 
     def test_prompt_that_never_ran_may_be_sent_again(self):
-        d, agent = self.start(mode={"session_id": "conv-1"})
-        a = d.attached()
-        child = agent.child()
-        a.send(user("warm", uuid="u0"))
-        child.wait(type="user", uuid="u0")
+        _, agent, child, a = self.open(mode={"session_id": "conv-1"})
+        child.prompted(a, "warm", uuid="u0")
         child.print(user("warm", uuid="u0", isReplay=True), {"type": "system", "subtype": "init", "session_id": "conv-1"},
                     dict(RESULT, user_message_uuids=["u0"]))
         a.wait(type="result")
-        a.send(user("x", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        child.prompted(a, "x", uuid="u1")
         child.kill()
         a.error("child_exited", uuid="u1")
         a.send(user("x", uuid="u1"))
@@ -314,9 +285,7 @@ class RetryTest(Case):
 
     def test_retry_before_the_daemon_has_seen_the_loss(self):
         """The lost connection still has lines to be read when the prompt comes again on the next one."""
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         again, = connected(d, 1)
         with standstill(d):
             a.send(user("deploy", uuid="u1"), *(request("r%d" % n, "plenum_hello") for n in range(300)))
@@ -324,8 +293,7 @@ class RetryTest(Case):
             again.ask("plenum_attach", session="s")
             again.send(user("deploy", uuid="u1"))
         self.assertEqual(again.error("duplicate_request")["uuid"], "u1")
-        again.send(user("other", uuid="u2"))
-        child.wait(type="user", uuid="u2")
+        child.prompted(again, "other", uuid="u2")
         self.assertEqual([m["message.content"] for m in child.seen(type="user")], ["deploy", "other"])
 
     def test_half_closed_retry_waits_for_the_end(self):
@@ -335,8 +303,7 @@ class RetryTest(Case):
             d, agent = self.start()
             a = d.attached(name="a")
             child = agent.child()
-            a.send(user("deploy", uuid="u"))
-            child.wait(type="user", uuid="u")
+            child.prompted(a, "deploy", uuid="u")
             a.close()
             a = d.attached(name="a")
             a.send(user("deploy", uuid="u"))
@@ -357,21 +324,15 @@ class QueueTest(Case):
     """The profile queues prompts while a turn runs."""
 
     def test_queue_is_bounded(self):
-        d, agent = self.start(profile={"prompts": "queue"}, limits={"stdin_queue": "1M", "client_line": "1M"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        d, _, child, a, b = self.open(2, profile={"prompts": "queue"}, limits={"stdin_queue": "1M", "client_line": "1M"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("x" * 600000, uuid="b1"), user("x" * 600000, uuid="b2"))
         b.error("busy")
         self.assertEqual([p["uuid"] for p in d.call("plenum_queue", session="s")["prompts"]], ["b1"])
 
     def test_interrupt_cancels_the_prompts_of_all_clients(self):
-        d, agent = self.start(mode={"control": True}, profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        _, _, child, a, b = self.open(2, mode={"control": True}, profile={"prompts": "queue"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         b.sync()
         a.request("interrupt", cancel_queued=True, plenum_all=True)
@@ -382,11 +343,8 @@ class QueueTest(Case):
         self.assertNone(child.seen(type="user", uuid="ub"))
 
     def test_next_prompt_follows_a_cancelled_one(self):
-        d, agent = self.start(profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         b.sync()
         child.print({"type": "command_lifecycle", "command_uuid": "ua", "state": "cancelled"})
@@ -397,8 +355,7 @@ class QueueTest(Case):
         d, agent = self.start(profile={"prompts": "queue"})
         a, b, o = d.attached(name="a"), d.attached(name="b"), d.attached(role="observer")
         child = agent.child()
-        a.send(user("long job", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        child.prompted(a, "long job", uuid="ua")
         b.send(user("also this", uuid="ub"))
         for c in (a, b, o):
             self.assertEqual(c.event("changed", what="prompt_held", value="ub")["by.name"], "b")
@@ -418,8 +375,7 @@ class QueueTest(Case):
                 a.attach(stop)
                 b.attach(stop, name="b")
                 child = agent.child()
-                a.send(user("one", uuid="u-1"))
-                child.wait(type="user", uuid="u-1")
+                child.prompted(a, "one", uuid="u-1")
                 b.send(user("two", uuid="u-2"))
                 b.sync()
                 for verb, want in (("plenum_queue", [("u-2", "held")]),
@@ -451,9 +407,7 @@ class QueueTest(Case):
 
 class UuidTest(Case):
     def test_uuid_with_escapes(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.raw(b'{"type":"user","uuid":"\\u0061bc","message":{"role":"user","content":"x"}}\n')
         child.wait(type="user", uuid="abc")
         b.send(user("other", uuid="abc"))

@@ -29,9 +29,7 @@ class SynchronousTest(Refused):
     """The daemon itself refuses the initialize: the next line of the same write does not run."""
 
     def test_hooks_of_one_who_may_own_none(self):
-        d, agent = self.start(daemon={"approve_uids": "65534"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(daemon={"approve_uids": "65534"})
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
         self.assertEqual(c.answer("i")["response.code"], "not_allowed")
         self.assertEqual(c.error("initialize_refused")["uuid"], "u-secret")
@@ -40,9 +38,7 @@ class SynchronousTest(Refused):
         self.runs_prompts(c, child)
 
     def test_a_server_name_that_is_taken(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.initialize(sdkMcpServers=["calc"])
         b.send(init("i", sdkMcpServers=["calc"]), user("secret", uuid="u-secret"))
         self.assertEqual(b.answer("i")["response.code"], "name_taken")
@@ -63,9 +59,7 @@ class SynchronousTest(Refused):
             ("too long", init("i", GUARD, appendSystemPrompt=LONG), "too_long"),
         ]
         for how, line, code in bad:
-            d, agent = self.start(limits={"client_line": "64K"})
-            c = d.attached()
-            child = agent.child()
+            _, _, child, c = self.open(limits={"client_line": "64K"})
             c.send(line, user("secret", uuid="u-secret"))
             told = c.wait(lambda m: code in (m["response.code"], m["code"]))
             self.assertTrue(told, how)
@@ -76,9 +70,7 @@ class SynchronousTest(Refused):
 
     def test_a_second_one_under_an_open_id(self):
         """The answer to the first is not a success of the second."""
-        d, agent = self.start(mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"init": "manual"})
         c.send(init("i"), init("i", GUARD), user("secret", uuid="u-secret"))
         self.assertEqual(c.answer("i")["response.code"], "duplicate_request")
         self.held(c, child, "u-secret")
@@ -145,9 +137,7 @@ class SynchronousTest(Refused):
             self.runs_prompts(c, child, str(len(members)) + str("agents" in members))
 
     def test_a_new_attachment_begins_anew(self):
-        d, agent = self.start(daemon={"approve_uids": "65534"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(daemon={"approve_uids": "65534"})
         c.send(init("i", GUARD))
         c.answer("i")
         self.runs_no_prompt(c, child)
@@ -156,9 +146,7 @@ class SynchronousTest(Refused):
         self.runs_prompts(c, child)
 
     def test_across_an_upgrade(self):
-        d, agent = self.start(daemon={"approve_uids": "65534"})
-        c = d.attached()
-        child = agent.child()
+        d, _, child, c = self.open(daemon={"approve_uids": "65534"})
         c.send(init("i", GUARD))
         c.answer("i")
         d.call("plenum_upgrade")
@@ -169,9 +157,7 @@ class ChildTest(Refused):
     """The child refuses it, later: a prompt written after it waits for the result."""
 
     def test_refused(self):
-        d, agent = self.start(mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"init": "manual"})
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
         self.held(c, child, "u-secret")
         child.print(err(child.request("initialize")["request_id"], "no such hooks"))
@@ -181,18 +167,14 @@ class ChildTest(Refused):
         self.runs_no_prompt(c, child)
 
     def test_taken(self):
-        d, agent = self.start(mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"init": "manual"})
         c.send(init("i", GUARD), user("one", uuid="u1"), user("two", uuid="u2"))
         self.held(c, child, "u1")
         child.reply(child.request("initialize"))
         self.assertEqual([child.wait(type="user")["uuid"] for _ in range(2)], ["u1", "u2"])
 
     def test_others_do_not_wait(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"init": "manual"})
         a.send(init("i", GUARD), user("one", uuid="u1"))
         a.event("changed", what="prompt_held", value="u1")
         self.runs_prompts(b, child, "other")
@@ -200,16 +182,12 @@ class ChildTest(Refused):
         child.wait(type="user", uuid="u1")
 
     def test_one_that_carries_nothing_holds_nothing(self):
-        d, agent = self.start(mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"init": "manual"})
         c.send(init("i"), user("one", uuid="u1"))
         child.wait(type="user", uuid="u1")
 
     def test_the_child_ends_instead(self):
-        d, agent = self.start(mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, agent, child, c = self.open(mode={"init": "manual"})
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
         self.held(c, child, "u-secret")
         child.exit(3)
@@ -221,9 +199,7 @@ class ChildTest(Refused):
         self.assertEqual(agent.starts, 1)
 
     def test_an_answer_that_is_too_long(self):
-        d, agent = self.start(mode={"init": "manual"}, limits={"child_line": "64K"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"init": "manual"}, limits={"child_line": "64K"})
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
         self.held(c, child, "u-secret")
         child.reply(child.request("initialize"), {"commands": LONG})
@@ -261,8 +237,7 @@ class ChildTest(Refused):
         a = d.attached()
         first = agent.child()
         a.initialize()
-        a.send(user("long", uuid="ua"))
-        first.wait(type="user", uuid="ua")
+        first.prompted(a, "long", uuid="ua")
         first.print({"type": "system", "subtype": "init", "session_id": "conv-1"})
         c = d.attached()
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
@@ -277,9 +252,7 @@ class ChildTest(Refused):
 
     def test_who_leaves_meanwhile(self):
         """No client is left to call: the prompt is cancelled."""
-        d, agent = self.start(mode={"init": "manual"})
-        a, c = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, c = self.open(2, mode={"init": "manual"})
         c.send(init("i", GUARD), user("secret", uuid="u-secret"))
         self.held(c, child, "u-secret")
         c.close()
@@ -290,9 +263,7 @@ class ChildTest(Refused):
 
     def test_who_has_only_ended_its_input(self):
         for good in (True, False):
-            d, agent = self.start(mode={"init": "manual"})
-            c = d.attached()
-            child = agent.child()
+            _, _, child, c = self.open(mode={"init": "manual"})
             c.send(init("i", GUARD), user("secret", uuid="u-secret"))
             c.half_close()
             asked = child.request("initialize")
@@ -309,9 +280,7 @@ class ChildTest(Refused):
 
     def test_across_an_upgrade(self):
         for good in (True, False):
-            d, agent = self.start(mode={"init": "manual"})
-            c = d.attached()
-            child = agent.child()
+            d, _, child, c = self.open(mode={"init": "manual"})
             c.send(init("i", GUARD), user("secret", uuid="u-secret"))
             self.held(c, child, "u-secret")
             asked = child.request("initialize")
@@ -326,9 +295,7 @@ class ChildTest(Refused):
 
     def test_prompts_that_are_queued(self):
         """With prompts = queue one that waits for its initialize delays no other, and runs in its turn afterwards."""
-        d, agent = self.start(mode={"init": "manual"}, profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"init": "manual"}, profile={"prompts": "queue"})
         a.send(init("i", GUARD), user("one", uuid="u1"))
         a.event("changed", what="prompt_held", value="u1")
         b.send(user("two", uuid="u2"))
@@ -542,9 +509,7 @@ class ChangeTest(Refused):
             self.refused(d, c, agent.child(), request("m", "set_permission_mode", mode=mode), "not_allowed")
 
     def test_other_changes(self):
-        d, agent = self.start(daemon={"approve_uids": "65534"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(daemon={"approve_uids": "65534"})
         for subtype, members in (("set_permission_mode", {"mode": "acceptEdits"}), ("set_permission_mode", {"mode": "auto"}),
                                  ("set_permission_mode", {"mode": "bypassPermissions"}), ("set_model", {"model": "m"}),
                                  ("apply_flag_settings", {"settings": {}})):
@@ -553,9 +518,7 @@ class ChangeTest(Refused):
         self.runs_prompts(c, child)
 
     def test_out_of_a_laxer_mode(self):
-        d, agent = self.start(mode={"control": True})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(mode={"control": True})
         c.initialize()
         c.request("set_permission_mode", mode="bypassPermissions")
         c.send(request("m", "set_permission_mode", mode="default", plenum_timeout_ms=-1), user("secret", uuid="u-secret"))
@@ -566,9 +529,7 @@ class ChangeTest(Refused):
         self.runs_prompts(c, child)
 
     def test_the_mode_that_it_is_in(self):
-        d, agent = self.start(daemon={"approve_uids": "65534"}, mode={"init": "manual"})
-        c = d.attached()
-        child = agent.child()
+        _, _, child, c = self.open(daemon={"approve_uids": "65534"}, mode={"init": "manual"})
         child.print({"type": "system", "subtype": "status", "status": None, "permissionMode": "plan", "session_id": "x"})
         child.mark(c)
         c.send(request("m", "set_permission_mode", mode="plan"))

@@ -101,9 +101,7 @@ class IdTest(Case):
         self.assertIn("sessions", self.a.answer("1")["response.response"])
 
     def test_the_id_of_an_open_initialize_reused(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         a.send(request("1", "initialize"), request("1", "mcp_status"), request("1", "plenum_hello"))
         for _ in range(2):
             self.assertEqual(a.answer("1")["response.code"], "duplicate_request")
@@ -178,9 +176,7 @@ class UnknownTest(Case):
             self.assertEqual([m.raw for m in c.log if m.raw in self.LINES], self.LINES)
 
     def test_from_a_client(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         for line in (b'{"type":"keep_alive"}', b'{"type":"update_environment_variables","variables":{"A":"1"}}', b'{"type":"banana"}',
                      b'{"type":"assistant","message":{"role":"assistant","content":[]},"x":1.0}', b'{"type":"system","subtype":"plenum_event","event":"fake"}'):
             a.send(line)
@@ -208,9 +204,7 @@ class UnknownTest(Case):
 
 class TimeoutTest(Case):
     def test_by_profile(self):
-        d, agent = self.start(profile={"control_timeout": "200ms"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile={"control_timeout": "200ms"})
         a.send(request("1", "mcp_status"))
         got = child.request("mcp_status")
         self.assertEqual(a.answer("1")["response.code"], "timeout")
@@ -221,9 +215,7 @@ class TimeoutTest(Case):
         self.assertEqual(a.request("plenum_status", session="s")["dropped_answers"], 1)
 
     def test_by_request(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(request("1", "mcp_status", plenum_timeout_ms=150), request("2", "get_settings"))
         child.request("mcp_status")
         got = child.request("get_settings")
@@ -233,9 +225,7 @@ class TimeoutTest(Case):
         self.assertEqual(a.answer("2")["response.subtype"], "success")
 
     def test_longer_than_the_profile_says(self):
-        d, agent = self.start(profile={"control_timeout": "100ms"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile={"control_timeout": "100ms"})
         a.send(request("1", "mcp_status", plenum_timeout_ms=60000), request("2", "get_settings"))
         got = child.request("mcp_status")
         self.assertEqual(a.answer("2")["response.code"], "timeout")
@@ -243,9 +233,7 @@ class TimeoutTest(Case):
         self.assertEqual(a.answer("1")["response.subtype"], "success")
 
     def test_the_id_is_free_again(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(request("1", "mcp_status", plenum_timeout_ms=50))
         late = child.request("mcp_status")
         self.assertEqual(a.answer("1")["response.code"], "timeout")
@@ -263,9 +251,7 @@ class TimeoutTest(Case):
             self.assertIn("plenum_timeout_ms", e.text)
 
     def test_change_confirmed_after_the_timeout(self):
-        d, agent = self.start()
-        a = d.attached("s")
-        child = agent.child()
+        d, _, child, a = self.open()
         for model in ("late-1", "late-2"):  # the id is free again at once
             a.send(request("x", "set_model", model=model, plenum_timeout_ms=1))
             got = child.request("set_model")
@@ -277,9 +263,7 @@ class TimeoutTest(Case):
 
 class CancelTest(Case):
     def test_only_its_own(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.send(request("1", "mcp_call", tool="mcp__a__x"))
         b.send(request("1", "mcp_call", tool="mcp__a__y"))
         ga, gb = child.request("mcp_call", request__tool="mcp__a__x"), child.request("mcp_call", request__tool="mcp__a__y")
@@ -292,9 +276,7 @@ class CancelTest(Case):
         self.assertEqual(b.answer("1")["response.subtype"], "success")
 
     def test_flood_of_cancels_is_bounded(self):
-        d, agent = self.start(limits={"stdin_queue": "64K", "client_line": "64K"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(limits={"stdin_queue": "64K", "client_line": "64K"})
         a.send(request("1", "mcp_status"))
         child.request("mcp_status")
         child.pause()
@@ -305,9 +287,7 @@ class CancelTest(Case):
         child.resume()
 
     def test_requests_over_max_calls_are_refused(self):
-        d, agent = self.start(limits={"max_calls": "5"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(limits={"max_calls": "5"})
         a.initialize()
         a.send(*[request("r%d" % i, "mcp_status") for i in range(8)])
         refused = [a.answer("r%d" % i) for i in range(5, 8)]
@@ -322,9 +302,7 @@ class CancelTest(Case):
 
     def test_cancelled_request_ends_with_the_childs_answer(self):
         """The answer of the child, if one comes, still ends it; then the id is free."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(request("1", "mcp_call", tool="mcp__x__y"), cancel("1"))
         got = child.request("mcp_call")
         self.assertEqual(child.wait(type="control_cancel_request")["request_id"], got["request_id"])
@@ -337,9 +315,7 @@ class CancelTest(Case):
 
 class InterruptTest(Case):
     def test_the_receipt_is_the_childs(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.send(user("count"), request("a-1", "interrupt"))
         got = child.request("interrupt")
         self.assertNone(a.seen(type="control_response", response__request_id="a-1"))
@@ -349,9 +325,7 @@ class InterruptTest(Case):
         a.wait(type="stream_event")
 
     def test_two_at_once_and_when_idle(self):
-        d, agent = self.start(mode={"control": ["interrupt"]})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"control": ["interrupt"]})
         a.send(request("1", "interrupt"))
         b.send(request("1", "interrupt"))
         self.assertEqual(a.answer("1")["response.subtype"], "success")
@@ -361,9 +335,7 @@ class InterruptTest(Case):
         self.assertEqual(len(child.seen(request__subtype="interrupt")), 3)
 
     def test_never_answered(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         a.send(request("a-1", "interrupt", plenum_timeout_ms=200), request("a-2", "mcp_status"))
         child.request("interrupt")
         child.reply(child.request("mcp_status"))
@@ -373,9 +345,7 @@ class InterruptTest(Case):
         a.event("child_exited", wanted=True)
 
     def test_queued_prompts_of_others_are_spared(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.send(user("one", uuid="ua"))
         b.send(user("two", uuid="ub"))
         child.wait(type="user", uuid="ua")
@@ -396,8 +366,7 @@ class InterruptTest(Case):
         d, agent = self.start(profile={"prompts": "queue"})
         a, b, other = d.attached(), d.attached(name="b"), d.attached(name="other")
         child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         other.send(user("three", uuid="uc"))
         until(lambda: len(d.call("plenum_queue", session="s")["prompts"]) == 2, what="the prompts that are held")
@@ -412,9 +381,7 @@ class InterruptTest(Case):
 
 class EverybodyTest(Case):
     def test_end_session_is_a_stop(self):
-        d, agent = self.start(mode={"control": True})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"control": True})
         self.assertEqual(a.answer(a.ask("end_session"))["response.subtype"], "success")
         self.assertNone(child.seen(request__subtype="end_session"))
         for c in (a, b):
@@ -433,9 +400,7 @@ class EverybodyTest(Case):
                 self.assertIn(list(value.values())[0], str(m["value"]))
 
     def test_a_refused_change_is_not_told(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2)
         a.send(request("1", "set_permission_mode", mode="nonsense"))
         got = child.request("set_permission_mode")
         child.print({"type": "control_response", "response": {"subtype": "error", "request_id": got["request_id"],
@@ -445,9 +410,7 @@ class EverybodyTest(Case):
         self.assertNone(b.events("changed"))
 
     def test_other_requests_change_nothing(self):
-        d, agent = self.start(mode={"control": True})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, mode={"control": True})
         a.request("mcp_status")
         child.mark(b)
         self.assertNone(b.events("changed"))
@@ -532,14 +495,10 @@ class UuidTest(Case):
 
 class PromptsTest(Case):
     def test_in_mid_turn_at_once(self):
-        d, agent = self.start()
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("long job", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        _, _, child, a, b = self.open(2)
+        child.prompted(a, "long job", uuid="ua")
         child.print({"type": "assistant", "message": {}})
-        b.send(user("also this", uuid="ub"))
-        child.wait(type="user", uuid="ub")
+        child.prompted(b, "also this", uuid="ub")
         for uuid in ("ua", "ub"):
             child.print(user("echo", uuid=uuid, isReplay=True))
         child.print(dict(RESULT, user_message_uuids=["ua", "ub"]))
@@ -557,11 +516,8 @@ class PromptsTest(Case):
         self.assertEqual(len(b.seen(isReplay=True)), 1)
 
     def test_queue(self):
-        d, agent = self.start(profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"), request("b", "mcp_status"))
         child.reply(child.request("mcp_status"))
         b.answer("b")
@@ -572,9 +528,7 @@ class PromptsTest(Case):
         self.assertNotIn("ub", str(b.request("plenum_queue", session="s")))
 
     def test_queue_lets_ones_own_pass(self):
-        d, agent = self.start(profile={"prompts": "queue"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile={"prompts": "queue"})
         a.send(user("one", uuid="ua"), user("more", uuid="ub"))
         child.wait(type="user", uuid="ua")
         child.wait(type="user", uuid="ub")
@@ -583,8 +537,7 @@ class PromptsTest(Case):
         d, agent = self.start(profile={"prompts": "queue"}, mode={"control": True})
         a, b, again = d.attached(), d.attached(name="b"), d.attached(name="b")
         child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        child.prompted(a, "one", uuid="ua")
         b.send(*(user("two", uuid=u) for u in ("ub", "uc", "ud")))
         a.send(user("more", uuid="ue"))
 
@@ -609,8 +562,7 @@ class PromptsTest(Case):
         d, agent = self.start(profile={"prompts": "queue"}, mode={"control": True})
         a, b = d.attached(), d.attached(name="b")
         child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         self.assertIs(b.request("cancel_async_message", message_uuid="ub")["cancelled"], True)
         b.send(user("two", uuid="ub"))
@@ -624,8 +576,7 @@ class PromptsTest(Case):
         d, agent = self.start()
         a, o = d.attached(), d.attached(role="observer")
         child = agent.child()
-        a.send(user("x", uuid="u1"))
-        child.wait(type="user", uuid="u1")
+        child.prompted(a, "x", uuid="u1")
         child.print({"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": ["u1"]},
                     dict(RESULT, user_message_uuids=["u1"]))
         for c in (a, o):
@@ -635,9 +586,7 @@ class PromptsTest(Case):
 
 class LeavingTest(Case):
     def test_detaching_client_gets_its_answers(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached("s")
-        child = agent.child()
+        _, _, child, a = self.open(mode={"init": "manual"})
         first = a.ask("initialize", hooks=None)
         child.request("initialize")
         second = a.ask("set_model", model="m")
@@ -665,9 +614,7 @@ class ChildIdTest(Case):
     """Ids chosen by the child."""
 
     def test_ids_come_back_byte_by_byte(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         for raw in (b'17', b'""', b'"k\\u002d1"', b'"\\ud800"', b'"quote \\" slash \\\\ \\/"', b'"' + b"x" * 5000 + b'"', b'1e2', b'-0'):
             child.print(b'{"type":"control_request","request_id":' + raw + b',"request":{"subtype":"can_use_tool","tool_name":"Bash",'
                         b'"input":{"command":"c"},"tool_use_id":"t"}}\n')
@@ -676,9 +623,7 @@ class ChildIdTest(Case):
             self.assertIn(b'"request_id":' + raw, got.raw)
 
     def test_request_without_an_id_is_skipped(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(b'{"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}\n',
                     b'{"type":"control_request","request_id":"k-0"}\n', b'{"type":"control_request","request_id":"k-9","request":[]}\n',
                     b'{"type":"control_cancel_request"}\n', b'{"type":"control_response"}\n', b'{"type":"control_response","response":5}\n',
@@ -688,9 +633,7 @@ class ChildIdTest(Case):
         child.mark(a)
 
     def test_same_id_twice_while_open(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         child.print(perm("k-1", "first"), perm("k-1", "second"))
         first = a.wait(type="control_request")
         a.send(allow(first["request_id"], first["request.input.command"]))

@@ -44,8 +44,7 @@ class ShareCase(Case):
         own = self.d.attached("s")
         child = self.agent.child()
         own.initialize()
-        own.send(user("work", uuid="w"))
-        child.wait(type="user", uuid="w")
+        child.prompted(own, "work", uuid="w")
         return own, child
 
 

@@ -259,9 +259,7 @@ class ModeAndModel(Snapshot):
         self.assertLate(d, model="model-1", permission_mode="default")
 
     def test_before_the_first_turn(self):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         a.ask("initialize")
         child.reply(child.request("initialize"), {"commands": [], "current_permission_mode": "plan"})
         a.wait(type="control_response", response__subtype="success", response__response__commands=[])
@@ -352,9 +350,7 @@ class Initialize(Snapshot):
     """The stored answer to a late client's initialize, too, has the current state."""
 
     def kept(self, mode="default"):
-        d, agent = self.start(mode={"init": "manual"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"init": "manual"})
         rid = a.ask("initialize")
         m = child.request("initialize")
         self.body = {"commands": [], "current_permission_mode": mode, "session_state": "idle", "pid": 1}
@@ -381,8 +377,7 @@ class Initialize(Snapshot):
 
     def test_state(self):
         d, a, child = self.kept()
-        a.send(user("one", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "one", uuid="u")
         self.assertEqual(self.late_answer(d), dict(self.body, session_state="running"))
         child.print(perm("k-1"))
         a.wait(type="control_request")

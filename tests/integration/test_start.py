@@ -111,9 +111,7 @@ class StartFailureTest(Case):
             self.assertEqual(list(d.sessions()), ["fits"])
 
     def test_other_sessions_do_not_notice(self):
-        d, agent = self.start(profiles={"profile bad": {"command": "/no/such/program"}})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(profiles={"profile bad": {"command": "/no/such/program"}})
         for _ in range(20):
             self.assertRefused("spawn_failed", d.client().attach, "bad", profile="bad")
         child.mark(a)

@@ -16,9 +16,7 @@ from test_hooks import POST, PRE
 class SleepTest(Case):
     def idle(self, **options):
         options.setdefault("mode", {"session_id": "conv-1"})
-        d, agent = self.start(**options)
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open(**options)
         a.initialize()
         child.print(init_line(), RESULT)
         a.wait(type="result")
@@ -39,8 +37,7 @@ class SleepTest(Case):
 
     def test_not_in_mid_turn(self):
         d, agent, a, child = self.idle()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        child.prompted(a, "x", uuid="u")
         self.assertRefused("busy", a.request, "plenum_hibernate")
         child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u"]))
         a.wait(type="result")
@@ -186,8 +183,7 @@ class StopTest(Case):
         child = agent.child()
         child.mark(a)
         if busy:
-            a.send(user("x", uuid="u"))
-            child.wait(type="user")
+            child.prompted(a, "x", uuid="u")
         begun = time.monotonic()
         a.request("plenum_stop", how="graceful")
         gone = a.event("child_exited")
@@ -227,17 +223,13 @@ class StopTest(Case):
         self.assertGreater(took, 3 * 1.4)
 
     def test_how_kill(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(mode={"eof": "ignore", "term": "ignore"})
         a.request("plenum_stop", how="kill")
         self.assertEqual(a.event("child_exited")["signal"], 9)
         self.assertEqual(child.had("signal"), [])
 
     def test_a_stopped_process_is_stopped_too(self):
-        d, agent = self.start(profile=QUICK)
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open(profile=QUICK)
         os.kill(child.pid, signal.SIGSTOP)
         a.request("plenum_stop", how="graceful")
         a.event("child_exited", wanted=True)
@@ -254,9 +246,7 @@ class StopTest(Case):
 
     def test_started_again_under_the_same_name(self):
         """Only after the end of the old process."""
-        d, agent = self.start(mode={"eof": 0.3, "session_id": "conv-1"})
-        a = d.attached()
-        child = agent.child()
+        _, agent, child, a = self.open(mode={"eof": 0.3, "session_id": "conv-1"})
         child.print(init_line(), RESULT)
         a.wait(type="result")
         a.ask("plenum_stop", how="graceful")
@@ -331,9 +321,7 @@ class StopTest(Case):
             child.wait_gone()
 
     def test_stop_wins_over_a_restart_for_hooks(self):
-        d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1", "eof": "ignore"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        d, agent, child, a, b = self.open(2, mode={"init": "197", "user": True, "session_id": "conv-1", "eof": "ignore"})
         self.assertEqual(a.initialize(PRE)["response.subtype"], "success")
         a.send(user("x"))
         a.wait(type="result")
@@ -369,8 +357,7 @@ class StopTest(Case):
         child = agent.child()
         a.initialize({"PreToolUse": [{"hookCallbackIds": ["h"]}]})
         table = until(lambda: [m for m in child.seen(request__subtype="initialize") if m["request.hooks.PreToolUse"]])[-1]
-        a.send(user("x", uuid="u"))
-        child.wait(type="user", uuid="u")
+        child.prompted(a, "x", uuid="u")
         a.request("plenum_stop")
         m = b.event("changed", what="stopping")
         self.assertEqual((m["value"], m["by.name"]), ("graceful", "a"))
@@ -560,9 +547,7 @@ class OrphanTest(Case):
 
     def test_the_child_is_killed(self):
         """The rest of its process session ends with it."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         pids = self.family(d, child)
         child.kill()
         a.event("child_exited")
@@ -647,9 +632,7 @@ class ShutdownTest(Case):
         d.process = None
 
     def test_in_the_middle_of_a_flood(self):
-        d, agent = self.start(profile=QUICK)
-        a, stalled = d.attached(), d.attached()
-        child = agent.child()
+        d, _, child, a, stalled = self.open(2, profile=QUICK)
         child.flood(b'{"type":"x","p":"@P@"}', 1000000, pad=1000)
         a.wait(type="x")
         d.process.terminate()
@@ -678,9 +661,7 @@ class ShutdownTest(Case):
         d.process = None
 
     def test_interrupt_and_the_second_is_faster(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "20s"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "20s"})
         d.process.send_signal(signal.SIGINT)
         a.event("shutting_down")
         child.event("eof")
@@ -690,11 +671,8 @@ class ShutdownTest(Case):
         d.process = None
 
     def test_no_child_starts_meanwhile(self):
-        d, agent = self.start(mode={"eof": 0.3}, profile={"prompts": "queue"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
-        a.send(user("one", uuid="ua"))
-        child.wait(type="user", uuid="ua")
+        d, agent, child, a, b = self.open(2, mode={"eof": 0.3}, profile={"prompts": "queue"})
+        child.prompted(a, "one", uuid="ua")
         b.send(user("two", uuid="ub"))
         until(lambda: d.call("plenum_queue", session="s")["prompts"], what="the held prompt")
         d.stop()
@@ -714,9 +692,7 @@ class ShutdownTest(Case):
 
     def test_attach_that_waits_for_a_name_is_answered(self):
         for _ in range(4):  # the order alternates
-            d, agent = self.start(mode={"eof": "ignore"})
-            a = d.attached("s")
-            child = agent.child()
+            d, _, child, a = self.open(mode={"eof": "ignore"})
             d.wait_state("s", "idle")
             a.request("plenum_stop", forget=True)
             (b,) = connected(d, 1)
@@ -736,9 +712,7 @@ class NextChildTest(Case):
     """Prompts and requests for the next child, while the current one is being stopped."""
 
     def ending(self):
-        d, agent = self.start(mode={"eof": "ignore", "control": True}, profile={"stop_grace": "1min"})
-        a = d.attached("s")
-        child = agent.child()
+        d, agent, child, a = self.open(mode={"eof": "ignore", "control": True}, profile={"stop_grace": "1min"})
         d.wait_state("s", "idle")
         a.request("plenum_stop")
         child.event("eof")

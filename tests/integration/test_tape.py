@@ -133,9 +133,7 @@ class ReplayTest(Case):
 class MiddleTest(Case):
     def test_attach_in_the_middle(self):
         """C36."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.flood(b'{"type":"x","n":@N@}', 100, first=1, rate=2000)
         child.print(perm("k-1", "first"))
         child.flood(b'{"type":"x","n":@N@}', 100, first=101, rate=2000)
@@ -154,9 +152,7 @@ class MiddleTest(Case):
         self.assertEqual(b.attached["pending"], [asks[0]["request_id"]])
 
     def test_many_at_once(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.flood(b'{"type":"x","n":@N@}', 4000, rate=4000)
         clients = []
         for i in range(20):
@@ -190,9 +186,7 @@ class CutTest(Case):
         self.assertEqual(c.wait(type="x")["n"], 291)
 
     def test_bytes(self):
-        d, agent = self.start(limits={"tape_bytes": "1M"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(limits={"tape_bytes": "1M"})
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 300, pad=10000)
         a.wait(type="x", n=299)
         c = d.attached(replay="all")
@@ -417,9 +411,7 @@ class LagTest(Case):
         child.answer("k-1")
 
     def test_answers_are_not_lost_in_a_gap(self):
-        d, agent = self.start(limits={"tape_bytes": "256K"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, limits={"tape_bytes": "256K"})
         b.ask("plenum_hello")
         b.send({"type": "control_request", "request_id": "b1", "request": {"subtype": "mcp_status"}})
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
@@ -472,9 +464,7 @@ class LagTest(Case):
         self.assertFalse(b.events("gap") + b.events("lag"))
 
     def test_a_short_pause_loses_nothing(self):
-        d, agent = self.start(limits={"client_lag_soft": "1M", "client_lag_soft_time": "30s"})
-        a, b = d.attached(), d.attached()
-        child = agent.child()
+        _, _, child, a, b = self.open(2, limits={"client_lag_soft": "1M", "client_lag_soft_time": "30s"})
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 5000, pad=1000)
         child.print(RESULT)
         a.wait(type="result")
@@ -664,9 +654,7 @@ class NumbersTest(Case):
 class MemoryTest(Case):
     def test_long_sessions(self):
         """C67: bytes, ids and attachments are bounded."""
-        d, agent = self.start(limits={"tape_bytes": "4M"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(limits={"tape_bytes": "4M"})
         child.mark(a)
 
         def passes(count, pad):

@@ -29,9 +29,7 @@ TIMER = {"id": "be0f6932", "schedule": "Every 7 minutes", "prompt": "look at the
 class TimersTest(Case):
     def armed(self, *lines, **options):
         """An idle session, after a turn with these lines."""
-        d, agent = self.start(mode={"session_id": "conv-1"}, **options)
-        a = d.attached("s")
-        child = agent.child()
+        d, agent, child, a = self.open(mode={"session_id": "conv-1"}, **options)
         self.turn(a, child, *lines)
         return d, agent, a, child
 
@@ -82,8 +80,7 @@ class TimersTest(Case):
 
     def test_force_ends_no_turn(self):
         d, agent, a, child = self.armed(*CREATE)
-        a.send(user("x", uuid="u"))
-        child.wait(type="user", uuid="u")
+        child.prompted(a, "x", uuid="u")
         self.assertRefused("busy", a.request, "plenum_hibernate", force=True)
 
     def test_the_next_child_has_it(self):

@@ -76,9 +76,7 @@ class Idle(Upgrade):
         self.upgrade(d)
 
     def test_by_signal(self):
-        d, agent = self.start()
-        c = d.attached()
-        child = agent.child()
+        d, _, child, c = self.open()
         os.kill(d.pid, signal.SIGUSR2)
         until(lambda: self.resumes(d) == 1, what="the upgrade")
         child.mark(c)
@@ -111,8 +109,7 @@ class Idle(Upgrade):
         d, agent = self.start()
         a, b = d.attached("s", "a", tag=True), d.attached("s", "b")
         child = agent.child()
-        a.send(user("one", uuid="u-1"))
-        child.wait(type="user")
+        child.prompted(a, "one", uuid="u-1")
         child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, dict(RESULT, session_id="conv-1"))
         a.wait(type="result")
         before = d.sessions()["s"]
@@ -130,9 +127,7 @@ class Idle(Upgrade):
         self.assertEqual(agent.starts, 1)
 
     def test_replay_after_it(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.flood(FLOOD, 200, pad=50)
         child.mark(a)
         self.upgrade(d)
@@ -310,9 +305,7 @@ for line in f:
         until(lambda: "own" not in d.sessions())
 
     def test_an_agent_cannot_approve_afterwards(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.mode(control=True)
         self.upgrade(d)
         with open(d.root + "/peer.py", "w") as f:
@@ -412,9 +405,7 @@ class Flight(Upgrade):
         self.assertEqual(sorted(m["uuid"] for m in child.seen(type="user")), sorted("u-%d" % i for i in range(12)))
 
     def test_half_a_line_from_a_client(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         line = dump(user("x" * 200, uuid="u-half")) + b"\n"
         a.raw(line[:60])
         self.upgrade(d)
@@ -425,9 +416,7 @@ class Flight(Upgrade):
         a.sync()
 
     def test_half_a_long_line_from_a_client(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         line = dump(user("y" * 700000, uuid="u-long")) + b"\n"
         a.raw(line[:400000])
         self.upgrade(d)
@@ -446,9 +435,7 @@ class Flight(Upgrade):
         a.sync()
 
     def test_half_a_line_from_the_child(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         for size in (100, 300000):
             line = dump(dict(LINE, text="h" * size)) + b"\n"
             child.print(line[:size // 2])
@@ -460,9 +447,7 @@ class Flight(Upgrade):
 
     def test_a_child_that_does_not_read(self):
         """The rest of a prompt, and the queue after it, reach the child once and in order."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.pause()
         lines = [dump(user("%d" % i + "q" * 90000, uuid="u-%d" % i)) for i in range(8)]
         a.send(*lines)
@@ -493,8 +478,7 @@ class Flight(Upgrade):
         d, agent = self.start()
         a, b, c = d.attached("s", "a"), d.attached("s", "b"), d.attached("s", "c")
         child = agent.child()
-        a.send(user("last", uuid="u-last"))
-        child.wait(type="user")
+        child.prompted(a, "last", uuid="u-last")
         a.half_close()
         until(lambda: sum(x["approve"] for x in d.call("plenum_status", session="s")["clients"]) == 2)
         self.upgrade(d)
@@ -509,8 +493,7 @@ class Flight(Upgrade):
         d, agent = self.start(profile={"prompts": "queue"})
         a, b = d.attached("s", "a"), d.attached("s", "b")
         child = agent.child()
-        a.send(user("first", uuid="u-1"))
-        child.wait(type="user", uuid="u-1")
+        child.prompted(a, "first", uuid="u-1")
         b.send(user("second", uuid="u-2"))
         b.sync()
         self.assertEqual(len(d.call("plenum_queue", session="s")["prompts"]), 1)
@@ -545,11 +528,8 @@ class Flight(Upgrade):
         c.event("attention", session="fresh")
 
     def test_a_child_that_ends_meanwhile(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("hi"))
-        child.wait(type="user")
+        d, _, child, a = self.open()
+        child.prompted(a, "hi")
         os.kill(d.pid, signal.SIGSTOP)  # the new binary, or just the old one, notices its end
         child.print(b'{"type":"last_words"}\n')
         child.exit(3)
@@ -561,9 +541,7 @@ class Flight(Upgrade):
         until(lambda: self.resumes(d) == 1, what="the upgrade")
 
     def test_children_die_with_the_daemon(self):
-        d, agent = self.start(mode={"eof": "ignore"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"eof": "ignore"})
         self.upgrade(d)
         pid = child.pid
         d.kill9()
@@ -573,9 +551,7 @@ class Flight(Upgrade):
         self.assertNotEqual(pid, None)
 
     def test_a_stop_that_is_under_way(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1500ms"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1500ms"})
         a.request("plenum_stop")
         self.upgrade(d)
         until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # the child may not report it
@@ -681,9 +657,7 @@ class Open(Upgrade):
         a.event("settled", decision="timeout")
 
     def test_permission_that_is_withdrawn(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(perm("p1"))
         rid = a.wait(type="control_request")["request_id"]
         self.upgrade(d)
@@ -761,9 +735,7 @@ class Open(Upgrade):
         self.assertEqual(b.event("changed", what="model")["value"], "m")
 
     def test_call_times_out(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         begun = time.monotonic()
         rid = a.ask("mcp_status", plenum_timeout_ms=1500)
         child.request("mcp_status")
@@ -773,9 +745,7 @@ class Open(Upgrade):
 
     def test_ids_stay_fresh(self):
         """The child never sees one id twice."""
-        d, agent = self.start(mode={"control": True})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"control": True})
         for _ in range(3):
             a.request("mcp_status")
             self.upgrade(d)

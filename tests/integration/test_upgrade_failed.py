@@ -79,8 +79,7 @@ class Failed(Upgrade):
         self.assertEqual(e.exception.code, "spawn_failed")
         self.assertIn("no upgrade", d.log())
         child.mark(a)
-        a.send(user("still here"))
-        child.wait(type="user")
+        child.prompted(a, "still here")
         return e.exception.text
 
     def ready(self, **options):
@@ -259,9 +258,7 @@ class Failed(Upgrade):
         child.wait(type="user", message__content="y")
 
     def test_while_it_stops(self):
-        d, agent = self.start(mode={"eof": "ignore"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(mode={"eof": "ignore"})
         c = d.client()
         d.process.send_signal(signal.SIGTERM)
         c.event("shutting_down")

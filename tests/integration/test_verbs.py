@@ -12,9 +12,7 @@ from harness import TIMEOUT, Case, Daemon, PlenumError, allow, build_file, deny,
 
 class EnvelopeTest(Case):
     def test_an_unknown_verb(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        _, _, child, a = self.open()
         e = self.assertRefused("bad_request", a.request, "plenum_nonsense")
         self.assertIn("plenum_nonsense", e.text)
         child.mark(a)
@@ -139,9 +137,7 @@ class AskingTest(Case):
         self.assertIn("bytes", str(mine[0]))
 
     def test_pending(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open()
         child.print(perm("k-1", "one command"))
         rid = a.wait(type="control_request")["request_id"]
         for got in (d.call("plenum_pending", session="s"), d.call("plenum_pending"), a.request("plenum_pending")):
@@ -154,9 +150,7 @@ class AskingTest(Case):
         self.assertNotIn("Bash", str(d.call("plenum_pending")))
 
     def test_pending_has_what_always_would_remember(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open()
         rules = [{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "weight": 1.0}]
         asked = json.dumps(perm("q1", agent_id="agent-7", permission_suggestions=rules)).replace("1.0", "1.00")
         child.print(asked.encode() + b"\n")
@@ -215,11 +209,8 @@ class AskingTest(Case):
 
     def test_status_of_a_silent_child(self):
         """C69: time since the last output, age of the prompt, open requests."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user", uuid="u")
+        d, _, child, a = self.open()
+        child.prompted(a, "x", uuid="u")
         child.print({"type": "assistant"}, perm("k-1"))
         a.wait(type="control_request")
         until(lambda: d.call("plenum_status", session="s")["output_ms"] > 50)
@@ -360,9 +351,7 @@ class ReloadTest(Case):
         self.assertEqual(a.attach("x", profile="fresh")["profile"], "fresh")
 
     def test_a_broken_file_keeps_the_old_one(self):
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
+        d, agent, child, a = self.open()
         for broken in ("nonsense = 1", "permission_wait = soon", "no equals sign", "stop_grace = 5 parsecs"):
             self.rewrite(d, "[profile agent]\n", "[profile agent]\n%s\n" % broken)
             with self.assertRaises(PlenumError) as e:
@@ -410,9 +399,7 @@ class ReloadTest(Case):
         d.call("plenum_hello")
 
     def test_running_sessions_keep_their_profile(self):
-        d, agent = self.start(profile={"control_timeout": "30s"})
-        a = d.attached()
-        child = agent.child()
+        d, _, child, a = self.open(profile={"control_timeout": "30s"})
         self.rewrite(d, "control_timeout = 30s", "control_timeout = 100ms")
         d.call("plenum_reload")
         a.send(request("1", "mcp_status"))
