@@ -15,7 +15,7 @@ AGENT = os.environ.get("FAKEAGENT", "plenum-fakeagent")
 SCENARIOS = os.environ.get("SCENARIOS", "examples/scenarios")
 FLAGS = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
 ASK = ["--permission-prompt-tool", "stdio"]
-LIMIT = 20
+LIMIT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "60"))  # seconds until a test gives up, as in the harness
 
 
 class Agent:

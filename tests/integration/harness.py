@@ -19,6 +19,7 @@ output so far was delivered).
 Environment: PLENUM_BUILD, the build directory; PLENUM_TEST_KEEP=1 keeps the directories of failed tests.
 """
 import contextlib
+import ctypes
 import glob
 import itertools
 import json
@@ -180,6 +181,17 @@ def until(check, timeout=None, what="the condition", every=0.01):
         if time.monotonic() > deadline:
             raise Timeout("not in time: " + what)
         time.sleep(every)
+
+
+def inotify():
+    """Return an instance of inotify(7). Other programs of this user may have all of them, and a daemon goes on without
+    one: wait until one is free."""
+
+    def instance():
+        fd = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        return fd if fd >= 0 else None
+
+    return until(instance, what="a free inotify instance of this user (fs.inotify.max_user_instances)")
 
 
 class Message:

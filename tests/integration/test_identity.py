@@ -6,7 +6,7 @@ import subprocess
 import unittest
 import uuid
 
-from harness import RESULT, Case, build_file, err, init as init_request, init_line, request, until, user
+from harness import RESULT, TIMEOUT, Case, build_file, err, init as init_request, init_line, request, until, user
 from standstill import standstill
 
 
@@ -559,12 +559,14 @@ class SecondWriterTest(Identity):
                 child.wait(type="user", uuid="u")
 
     def test_a_shim_hears_it_at_once(self):
-        """It retries only once the holder ends (it would retry for ten seconds)."""
+        """It retries only while the holder is ending."""
         d, agent, a = self.holder()
+        refused = self.assertRefused("conversation_in_use", d.client().attach, "two", resume=self.ID)
+        self.assertFalse(refused.body.get("ending"))
         argv = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--resume=" + self.ID]
         env = dict(d.env, PLENUM_SOCKET=d.socket, PLENUM_PROFILE="agent")
         done = subprocess.run([build_file("plenum-shim")] + argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=9)
+                              text=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, 1)
         self.assertIn("this conversation is in use: it is that of session one", done.stderr)
 

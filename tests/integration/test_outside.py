@@ -13,7 +13,7 @@ import threading
 import types
 import unittest
 
-from harness import PlenumError, Case, alive, build_file, dump, perm, request, until, user
+from harness import PlenumError, Case, alive, build_file, dump, inotify, perm, request, until, user
 from standstill import standstill
 from test_stuck import HeldCase
 
@@ -125,12 +125,7 @@ class Opens:
     OPEN = 0x20
 
     def __init__(self, test, path):
-        def instance():
-            fd = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-            return fd if fd >= 0 else None
-
-        # daemons of other tests and programs of the same user may have them all
-        self.fd = until(instance, what="an inotify instance of this user (inotify(7))")
+        self.fd = inotify()
         test.addCleanup(os.close, self.fd)
         if LIBC.inotify_add_watch(self.fd, path.encode(), self.OPEN) < 0:
             raise OSError(ctypes.get_errno(), "inotify")

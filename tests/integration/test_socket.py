@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, build_file, request, until, user
+from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, build_file, inotify, request, until, user
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
@@ -383,6 +383,10 @@ class PermissionTest(Refusals):
 class RemovalTest(Refusals):
     """C62: the daemon binds again; no other process takes its place meanwhile."""
 
+    def start(self, *args, **options):
+        os.close(inotify())  # by which the daemon sees that its socket is gone
+        return super().start(*args, **options)
+
     def back(self, d, remove):
         a = d.attached("s1")
         remove()
@@ -390,7 +394,7 @@ class RemovalTest(Refusals):
         second = Daemon({}, root=d.root, start=False)
         if os.path.isdir(d.run + "/plenum"):
             self.cannot_start(second, (69,))
-        until(d.answers, 15, "the socket to be there again")
+        until(d.answers, what="the socket to be there again")
         a.hello()
         self.assertIn("s1", d.sessions())
         self.assertEqual(stat.S_IMODE(os.stat(d.socket).st_mode), 0o600)

@@ -698,7 +698,7 @@ class RealCli(Case):
             self.script("b", "claude", 'echo "real $*"\n')
             path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b"))
             cli = os.path.join(self.place.dir, "a", "claude")
-            done = subprocess.run([cli, "mcp"], env=self.place.env(PATH=path), capture_output=True, text=True, timeout=20)
+            done = subprocess.run([cli, "mcp"], env=self.place.env(PATH=path), capture_output=True, text=True, timeout=DEADLINE)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.startswith("real ") and done.stdout.endswith(" mcp\n"), done.stdout)
 
@@ -707,7 +707,7 @@ class RealCli(Case):
         cli = self.script("a", "claude", 'echo "real $*"\n')
         script = self.script("b", "claude", '"%s" "$@"; exit $?\n' % SHIM)
         env = self.place.env(PLENUM_CHILD="s", PLENUM_CLAUDE=cli)
-        done = subprocess.run([script, *STREAM], env=env, capture_output=True, text=True, timeout=20)
+        done = subprocess.run([script, *STREAM], env=env, capture_output=True, text=True, timeout=DEADLINE)
         self.assertEqual((done.returncode, done.stdout), (0, "real %s\n" % " ".join(STREAM)))
         self.place.shim(PLENUM_CHILD="s", PLENUM_CLAUDE=cli)
         self.place.accept().attach()
