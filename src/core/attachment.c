@@ -22,19 +22,23 @@ static void tell_presence(struct attachment *a, const char *event, const char *w
 	notify_present(a->session, notice_end(&b), a);
 }
 
-struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
-	struct attachment *a = calloc(1, sizeof *a);
-	(void)r;
-	if (!a) return NULL;
+static void join(struct attachment *a, struct client *c, struct session *s) {
 	a->session = s;
 	a->client = c;
-	a->observer = observer;
-	a->approve = approve;
 	list_add_tail(&s->attachments, &a->node);
 	s->n_attachments++;
 	c->attachment = a;
 	c->spent = false;
 	client_speak(c, session_dialect(s));
+}
+
+struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
+	struct attachment *a = calloc(1, sizeof *a);
+	(void)r;
+	if (!a) return NULL;
+	join(a, c, s);
+	a->observer = observer;
+	a->approve = approve;
 	session_used(s);
 	session_changed(s);
 	return a;
@@ -71,10 +75,8 @@ void attachment_leave(struct client *c, const char *why) {
 	if (!a) return;
 	struct session *s = a->session;
 	intake_leave(c);
-	c->init_due = 0;
 	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it is leaving: a gap now must not detach it again */
-	if (!c->dead) client_leave_tape(c);
-	c->tape = NULL;
+	client_leave_tape(c);
 	tell_presence(a, PLENUM_EV_DETACHED, why);
 	list_del(&a->node);
 	s->n_attachments--;
@@ -124,4 +126,60 @@ void attachment_close_ended(struct client *c) {
 		attachment_leave(c, "end of input");
 	}
 	client_close(c);
+}
+
+void attachment_end_input(struct attachment *a) {
+	a->approve = false;
+	if (a->ephemeral) a->session->ending = true;
+}
+
+/* --- upgrade -------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_members(struct carry *c, struct attachment *a) {
+	bool reads = a->client->tape != NULL;
+	CARRY(c, a->observer);
+	CARRY(c, a->approve);
+	carry_set(c, &a->tools, &a->by_tool);
+	CARRY_UPTO(c, a->on_lag, LAG_WAIT);
+	CARRY(c, a->ephemeral);
+	CARRY(c, a->wants_stderr);
+	CARRY(c, a->deny_asks);
+	CARRY(c, a->initialized);
+	CARRY(c, a->asked_approve);
+	CARRY(c, a->lag.behind_since);
+	CARRY(c, a->lag.waited_since);
+	CARRY(c, a->lag.waited_from);
+	CARRY(c, reads);
+	if (c->saving || !reads) return;
+	if (!client_resume_tape(a->client, &a->session->tape)) carry_fail(c, "a client has read more than there is");
+}
+
+static void load(struct carry *c, struct session *s) {
+	struct client *client = NULL;
+	carry_client(c, &client);
+	if (!client || client->attachment) {
+		carry_fail(c, "an attachment has no client");
+		return;
+	}
+	struct attachment *a = calloc(1, sizeof *a);
+	if (!a) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	join(a, client, s);
+	carry_members(c, a);
+}
+
+void attachment_carry(struct carry *c, struct session *s) {
+	struct attachment *a;
+	carry_mark(c, "attachments");
+	size_t n = carry_count(c, s->n_attachments);
+	if (c->saving) {
+		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+			carry_client(c, &a->client);
+			carry_members(c, a);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load(c, s);
 }

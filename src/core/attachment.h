@@ -11,4 +11,7 @@ struct attachment *attachment_new(struct router *r, struct client *c, struct ses
 /* Give the owner its place again and offer pending requests: after all members of the attachment are set. */
 void attachment_ready(struct router *r, struct attachment *a);
 void attachment_leave(struct client *c, const char *why);
-void attachment_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */
+void attachment_end_input(struct attachment *a); /* it can answer nothing any more */
+void attachment_close_ended(struct client *c);   /* close a half-closed client if it waits for nothing any more */
+/* Serialize or restore all of a session; its clients are there already. */
+void attachment_carry(struct carry *c, struct session *s);

@@ -555,7 +555,7 @@ static void drop_unsent(struct client *c) {
 	struct mail *m;
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	c->mail_bytes = 0;
-	if (c->tape) c->cursor = c->tape->next;
+	client_skip(c);
 }
 
 /* Send the rest of a partly sent line before closing. */
@@ -831,7 +831,26 @@ static struct list *unplace(struct client *c, struct list *mail, uint64_t seq) {
 	return mail;
 }
 
+bool client_resume_tape(struct client *c, struct tape *tape) {
+	c->tape = tape;
+	return c->cursor <= tape->next;
+}
+
+void client_skip(struct client *c) {
+	if (c->tape) c->cursor = c->tape->next;
+}
+
+void client_choose(struct client *c) {
+	c->chooses = true;
+}
+
+void client_set_origin(struct client *c, enum origin origin, uint64_t family) {
+	c->origin = origin;
+	c->family = family;
+}
+
 void client_leave_tape(struct client *c) {
+	if (c->dead) c->tape = NULL; /* nothing is sent any more */
 	struct tape *tape = c->tape;
 	if (!tape) return;
 	check_overtaken(c);

@@ -162,6 +162,12 @@ void client_wake(struct client *c);
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq);
 /* Read the tape once more from its beginning: all lines but notices, before its mail and whatever it filters. */
 void client_repeat_tape(struct client *c);
+/* Read on after an upgrade. False: it has read more than there is. */
+bool client_resume_tape(struct client *c, struct tape *tape);
+void client_skip(struct client *c); /* the unread lines of its tape */
+/* It attaches and detaches by verbs: no implicit attach from now on. */
+void client_choose(struct client *c);
+void client_set_origin(struct client *c, enum origin origin, uint64_t family); /* family: client.family */
 /* Stop reading the tape; its unread lines become mail. */
 void client_leave_tape(struct client *c);
 /* Return true if the peer neither writes nor reads any more, even if its last lines were not read yet. */

@@ -4,6 +4,7 @@
  * attachments, then everything that refers to them.
  */
 #include "core/asks.h"
+#include "core/attachment.h"
 #include "core/core.h"
 #include "core/execute.h"
 #include "core/from_client.h"
@@ -98,69 +99,6 @@ static void carry_clients(struct carry *c, struct router *r) {
 	LIST_FOR_EACH (one, &r->clients, struct client, node) carry_carrier(c, one);
 }
 
-/* --- attachments -------------------------------------------------------------------------------------------------- */
-
-static void carry_attachment_members(struct carry *c, struct attachment *a) {
-	bool reads = a->client->tape != NULL;
-	CARRY(c, a->observer);
-	CARRY(c, a->approve);
-	carry_set(c, &a->tools, &a->by_tool);
-	CARRY_UPTO(c, a->on_lag, LAG_WAIT);
-	CARRY(c, a->ephemeral);
-	CARRY(c, a->wants_stderr);
-	CARRY(c, a->deny_asks);
-	CARRY(c, a->initialized);
-	CARRY(c, a->asked_approve);
-	CARRY(c, a->behind_since);
-	CARRY(c, a->waited_since);
-	CARRY(c, a->waited_from);
-	CARRY(c, reads);
-	if (c->saving || !reads) return;
-	a->client->tape = &a->session->tape;
-	if (a->client->cursor > a->session->tape.next) carry_fail(c, "a client has read more than there is");
-}
-
-static void load_attachment(struct carry *c, struct session *s) {
-	struct client *client = NULL;
-	carry_client(c, &client);
-	if (!client || client->attachment) {
-		carry_fail(c, "an attachment has no client");
-		return;
-	}
-	struct attachment *a = calloc(1, sizeof *a);
-	if (!a) {
-		carry_fail(c, "out of memory");
-		return;
-	}
-	a->session = s;
-	a->client = client;
-	a->client->attachment = a;
-	client_speak(a->client, session_dialect(s));
-	list_add_tail(&s->attachments, &a->node);
-	s->n_attachments++;
-	carry_attachment_members(c, a);
-}
-
-static void carry_attachments(struct carry *c, struct session *s) {
-	struct attachment *a;
-	carry_mark(c, "attachments");
-	size_t n = carry_count(c, s->n_attachments);
-	if (c->saving) {
-		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-			carry_client(c, &a->client);
-			carry_attachment_members(c, a);
-		}
-	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_attachment(c, s);
-}
-
-static void join_owners(struct session *s) {
-	struct owner *o;
-	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
-		if (o->holder) o->holder->owner = o;
-	}
-}
-
 /* --- sessions ----------------------------------------------------------------------------------------------------- */
 
 /* The members needed to make a session. */
@@ -185,13 +123,12 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 		carry_fail(c, p ? "two sessions have one name" : "there is no profile for a session");
 		return NULL;
 	}
-	struct session *s = sessions_add(r, b->name, p, &b->launch);
+	struct session *s = sessions_add(r, b->name, p, &b->launch, b->id);
 	if (!s) {
 		carry_fail(c, "out of memory");
 		return NULL;
 	}
-	s->id = b->id;
-	if (lost && !(s->lost_profile = str_dup(b->profile))) carry_fail(c, "out of memory");
+	if (lost && !session_lose_profile(s, b->profile)) carry_fail(c, "out of memory");
 	return s;
 }
 
@@ -233,15 +170,14 @@ static void on_call_timer(void *arg) {
 
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
-	carry_attachments(c, s);
-	registry_carry(c, &s->registry, s, s->loop, owners_grace_timer);
-	if (!c->saving) join_owners(s);
+	attachment_carry(c, s);
+	owners_carry(c, s);
 	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), on_call_timer);
 	handles_carry(c, &s->handles, session_dialect(s));
 	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &links);
 	handshake_carry(c, s);
 	if (!c->saving) charge_again(s);
-	if (carry_left(c, s->lag_timer) >= 0) pace_watch(s);
+	if (carry_left(c, s->pace.timer) >= 0) pace_watch(s);
 	carry_stall(c, s);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
 	carry_end(c, s);
@@ -281,16 +217,13 @@ static void carry_counters(struct carry *c, struct router *r) {
 
 void core_carry(struct carry *c, struct router *r) {
 	const struct carry_world world = {client_number, attachment_number, find_client, find_attachment, r};
-	uint64_t seen;
 	c->world = &world;
 	carry_counters(c, r);
-	seen = r->sessions_seen;
 	carry_clients(c, r);
 	size_t n = carry_count(c, r->n_sessions);
 	if (c->saving)
 		for (struct session *s = r->sessions; s; s = s->hh.next) save_session(c, s);
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_session(c, r);
-	r->sessions_seen = seen; /* reading counted them again */
 	c->world = NULL;
 }
 

@@ -154,7 +154,7 @@ static int by_pid(const void *a, const void *b) {
  * proves nothing. The child is in its group when it first prints a line. */
 static bool has_cgroup(const struct session *s) {
 	struct agent *a = s->agent;
-	if (!a || !session_pid(s) || (!a->cgroup && !s->got_line)) return false;
+	if (!a || !session_pid(s) || (!a->cgroup && !s->progress.got_line)) return false;
 	if (!a->cgroup) {
 		_cleanup_free_ char *ours = proc_cgroup(getpid());
 		char *its = proc_cgroup(session_pid(s));

@@ -31,12 +31,9 @@
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
 	steps_learn_conversation(s, e->session_id);
-	s->said_init = true;
-	s->prompts.echoed = false;
-	free(s->left_socket);
-	s->left_socket = span_dup(r->left_socket, NULL);
-	free(s->version);
-	s->version = span_dup(r->version, NULL);
+	progress_init(&s->progress);
+	turns_child_begins(s);
+	session_set_child(s, span_dup(r->left_socket, NULL), span_dup(r->version, NULL));
 }
 
 /* --- state reported by a line ------------------------------------------------------------------------------------- */
@@ -48,11 +45,11 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (r->begins) read_child(s, e, r);
 	if (r->state) turns_state(s, r->state);
 	snapshot_read(&s->snapshot, d, line, r);
-	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
+	if (kind == LINE_SYSTEM) progress_background(&s->progress, snapshot_has_tasks(&s->snapshot));
 	if (d->read_timers) d->read_timers(&s->timers, kind, line, e, now_real_ms());
 	if (r->fate) turns_fate(s, r->fate, r->prompt);
 	if (r->echo) turns_echo(s, e);
-	if (r->works) s->turn = true;
+	if (r->works) progress_turn(&s->progress, true);
 }
 
 /* --- destinations ------------------------------------------------------------------------------------------------- */
@@ -159,7 +156,7 @@ static void take_report(struct session *s, enum line_kind kind, struct chunk lin
 static void take_piece(struct session *s, struct chunk line, const struct envelope *e) {
 	struct report r = {0};
 	if (s->replays) return;
-	if (!s->turn) {
+	if (!s->progress.turn) {
 		session_dialect(s)->read(line, LINE_STREAM_EVENT, e, &r);
 		learn(s, LINE_STREAM_EVENT, line, e, &r);
 	}
@@ -175,7 +172,7 @@ static bool is_foreign(const struct session *s, enum line_kind kind, const struc
 static void take_line(struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
 	enum line_kind kind = d->kind(e);
-	s->got_line = true;
+	progress_line(&s->progress);
 	if (kind <= LINE_OTHER && d->read_addressee && client_handles_line(s, line, e)) return;
 	if (is_foreign(s, kind, e)) {
 		to_tape(s, LINE_OTHER, line, 0);
@@ -198,7 +195,7 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		break;
 	case LINE_RESULT:
 		to_tape(s, kind, line, 0);
-		if (s->said_init || !span_is_true(e->is_error)) steps_learn_conversation(s, e->session_id);
+		if (s->progress.said_init || !span_is_true(e->is_error)) steps_learn_conversation(s, e->session_id);
 		turns_end(s, line, e);
 		break;
 	default:
@@ -402,11 +399,10 @@ static void tell_private_exit(struct session *s, struct chunk notice) {
 /* The child does not know the id of its resume: let the next start try the other one. */
 static void unlearn_resume(struct session *s, const struct session_exit *e) {
 	const char *says = session_dialect(s)->no_conversation;
-	if (e->wanted || s->said_init || !s->resumed_id || !says) return;
+	if (e->wanted || s->progress.said_init || !s->resumed_id || !says) return;
 	for (size_t i = 0; i < tail_count(&s->tail); i++)
 		if (strstr(tail_line(&s->tail, i), says)) {
-			free(s->resumed_id);
-			s->resumed_id = NULL;
+			session_set_resumed(s, NULL);
 			return;
 		}
 }

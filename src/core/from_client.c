@@ -161,7 +161,7 @@ static bool is_verb(const struct message *m) {
 
 /* A line for one session must not run in another, even if the request fails. */
 static void note_choice(struct client *c, struct span subtype) {
-	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
+	if (span_equals(subtype, PLENUM_ATTACH)) client_choose(c);
 }
 
 /* Return true if the CLI would skip the refused line without an answer, and so does the daemon. */
@@ -181,7 +181,7 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
 		request = !c->dialect->is_fatal_request(body); /* else the CLI would have ended */
 	bool needed = handshake_arrives_broken(c, body.p, body.n);
-	c->chooses |= mentions_attach(c, body.p, body.n);
+	if (mentions_attach(c, body.p, body.n)) client_choose(c);
 	c->world->bad_lines++;
 	if (request)
 		notify_fail(c, id, code, "%s", error);
@@ -429,7 +429,7 @@ static void on_long_line(struct client *c, struct chunk head, size_t size) {
 	c->dialect->read_head(head, &h);
 	struct span id = h.id;
 	bool needed = handshake_arrives_broken(c, head.data, head.len);
-	c->chooses |= mentions_attach(c, head.data, head.len);
+	if (mentions_attach(c, head.data, head.len)) client_choose(c);
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && h.kind == LINE_REQUEST)
 		notify_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
@@ -441,8 +441,7 @@ static void on_long_line(struct client *c, struct chunk head, size_t size) {
 /* The client's input is not read any more; its unread output is dropped. */
 static void on_evicted(struct client *c, size_t held) {
 	struct router *r = c->world;
-	if (c->subscribed) r->n_subscribers--;
-	c->subscribed = false;
+	router_subscribe(c, false);
 	r->shares.refused++;
 	log_warn("client %llu of uid %u is closed: its uid holds too much (uid_bytes), of which it held %zu bytes",
 			 (unsigned long long)c->id, c->peer.uid, held);
@@ -459,9 +458,8 @@ static void on_evicted(struct client *c, size_t held) {
 
 static void on_no_more(struct client *c) {
 	struct attachment *a = c->attachment;
-	if (a) { /* it can answer nothing any more */
-		a->approve = false;
-		if (a->ephemeral) a->session->ending = true;
+	if (a) {
+		attachment_end_input(a);
 		asks_leave(a);
 		owners_leave(a);
 		session_changed(a->session);
@@ -481,7 +479,7 @@ static void on_gone(struct client *c) {
 	attachment_leave(c, "disconnected");
 	if (c->carrier) channels_gone(c->carrier);
 	share_leave(&c->member);
-	if (c->subscribed) r->n_subscribers--;
+	router_subscribe(c, false);
 	r->n_clients--;
 	r->events->client_gone(r);
 }

@@ -176,7 +176,7 @@ static void send_init(struct session *s) {
 	in->sent = s->registry.version;
 	registry_was_sent(&s->registry);
 	bool first = in->first_of_child;
-	if (first) s->init_open = true;
+	if (first) progress_owes_init(&s->progress, true);
 	if (first && s->snapshot.strict) put_strict_mode(&b, s);
 	in->state = INIT_SENT;
 	struct chunk line = notice_chunk(&b);
@@ -236,7 +236,8 @@ static bool may_restart(const struct session *s) {
 static void restart_if_idle(struct session *s) {
 	bool prompts = s->prompts.n_open > s->prompts.n_held; /* queued ones may wait for this restart */
 	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
-	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping)
+	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->progress.background || prompts ||
+		s->stopping)
 		return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->label);
 	session_stop(s, false,
@@ -565,7 +566,7 @@ void handshake_answered(struct session *s, struct call *call, struct chunk line,
 	struct init *in = init_of(s);
 	bool first = in->first_of_child, ok = session_dialect(s)->succeeded(e);
 	call_end(&s->calls, call);
-	s->init_open = false;
+	progress_owes_init(&s->progress, false);
 	if (!ok) {
 		on_refused(s, line);
 		return;
@@ -597,7 +598,7 @@ void handshake_answered(struct session *s, struct call *call, struct chunk line,
 void handshake_unread(struct session *s, struct call *call, const char *code, const char *text) {
 	struct init *in = init_of(s);
 	call_end(&s->calls, call);
-	s->init_open = false;
+	progress_owes_init(&s->progress, false);
 	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
 	if (in->first_of_child) steps_next(s);
 	in->applied = in->sent;
@@ -635,6 +636,7 @@ void handshake_child_gone(struct session *s, const char *text, bool ends) {
 }
 
 void handshake_left(struct session *s, struct client *c) {
+	c->init_due = 0;
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {

@@ -136,7 +136,7 @@ static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 	if (!s->profile->prompts_queue) return false;
 	LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
 		if (open->state != PROMPT_HELD && open->client != p->client) return true;
-	return s->turn && s->prompts.n_open == s->prompts.n_held;
+	return s->progress.turn && s->prompts.n_open == s->prompts.n_held;
 }
 
 /* Return the next prompt that may go; prompts that wait for their sender's initialize do not delay others. */

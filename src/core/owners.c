@@ -152,3 +152,15 @@ void owners_return(struct attachment *a) {
 	for (; o; o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name)) take_up(a, o);
 	tell_owner(s, a->owner, PLENUM_EV_OWNER_BACK, a->owner->uid);
 }
+
+void owners_forget(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL;
+}
+
+void owners_carry(struct carry *c, struct session *s) {
+	struct owner *o;
+	registry_carry(c, &s->registry, s, s->loop, owners_grace_timer);
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node)
+		if (o->holder) o->holder->owner = o;
+}

@@ -31,3 +31,5 @@ void owners_grace_timer(void *owner);     /* timeout: it did not come back */
 bool owners_restore_guards(struct session *s, const char *guards);
 /* Go on without the unreadable guards. False: none were lost. */
 bool owners_clear_lost(struct session *s, const struct client *by);
+void owners_forget(struct session *s); /* the session is being removed: notify no client of owners */
+void owners_carry(struct carry *c, struct session *s);

@@ -26,8 +26,8 @@ static int64_t lag_tick(const struct session *s) {
 
 /* Without memory for the timer the next read tries again. */
 void pace_watch(struct session *s) {
-	if (!loop_timer_make(&s->lag_timer, s->loop, on_lag_timer, s)) return;
-	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
+	if (!loop_timer_make(&s->pace.timer, s->loop, on_lag_timer, s)) return;
+	if (!loop_timer_pending(s->pace.timer)) loop_timer_set(s->pace.timer, lag_tick(s));
 }
 
 static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
@@ -43,8 +43,8 @@ static void log_lag(const struct session *s, const struct client *c, int64_t age
 
 /* Log the client that stops the output for all, long before the soft limit or lag_wait. */
 static void name_holder(const struct session *s, struct attachment *a, int64_t age) {
-	if (age < STANDSTILL_MS || a->waited_told) return;
-	a->waited_told = true;
+	if (age < STANDSTILL_MS || a->lag.waited_told) return;
+	a->lag.waited_told = true;
 	log_lag(s, a->client, age, "the child is held up for a client that does not read");
 }
 
@@ -54,17 +54,17 @@ static void name_holder(const struct session *s, struct attachment *a, int64_t a
 static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
 	if (a->on_lag != LAG_WAIT) return false;
-	if (behind == 0) a->waited_told = false;
+	if (behind == 0) a->lag.waited_told = false;
 	if (behind <= s->tape.max_bytes / 4) {
-		a->waited_since = 0;
+		a->lag.waited_since = 0;
 		return false;
 	}
-	if (!a->waited_since || c->bytes_out - a->waited_from >= MIN(WAIT_PIECE, (uint64_t)tape_piece(&s->tape))) {
-		a->waited_since = now;
-		a->waited_from = c->bytes_out;
+	if (!a->lag.waited_since || c->bytes_out - a->lag.waited_from >= MIN(WAIT_PIECE, (uint64_t)tape_piece(&s->tape))) {
+		a->lag.waited_since = now;
+		a->lag.waited_from = c->bytes_out;
 	}
-	name_holder(s, a, now - a->waited_since);
-	return now - a->waited_since < s->settings->limits.lag_wait;
+	name_holder(s, a, now - a->lag.waited_since);
+	return now - a->lag.waited_since < s->settings->limits.lag_wait;
 }
 
 /* Return the lag in bytes; many short lines fill a tape by their number. */
@@ -121,7 +121,7 @@ static struct chunk lag_notice(const struct session *s, const struct client *c, 
 static void close_lagging(struct client *c, struct session *s, uint64_t from, uint64_t to) {
 	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
 			"a client fell behind and is closed, as it asked");
-	c->cursor = s->tape.next;
+	client_skip(c);
 	post_gap(c, s, from, to);
 	attachment_leave(c, "too far behind");
 	client_close(c);
@@ -145,7 +145,7 @@ static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
 	notify_present(s, lag_notice(s, c, age), a);
 	client_tell_first(c, lag_notice(s, c, age));
 	log_lag(s, c, age, "a client that is to be waited for is too far behind");
-	a->behind_since = BEHIND_TOLD;
+	a->lag.behind_since = BEHIND_TOLD;
 }
 
 static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
@@ -156,14 +156,14 @@ static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 	}
 	notify_present(s, lag_notice(s, c, age), a);
 	client_tell_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
-	a->behind_since = now_ms();
+	a->lag.behind_since = now_ms();
 	uint64_t from = c->cursor, to = s->tape.next - 1;
 	if (a->on_lag == LAG_CLOSE) {
 		close_lagging(c, s, from, to);
 		return;
 	}
 	log_lag(s, c, age, "a client is too far behind: it skips to the newest line");
-	c->cursor = s->tape.next;
+	client_skip(c);
 	if (from <= to) post_gap(c, s, from, to);
 }
 
@@ -174,12 +174,12 @@ static void on_lag_timer(void *arg) {
 	bool again = false;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (client_behind(a->client) <= s->settings->limits.client_lag_soft) {
-			a->behind_since = 0;
+			a->lag.behind_since = 0;
 			continue;
 		}
 		again = true;
-		if (!a->behind_since) a->behind_since = now;
-		int64_t age = now - a->behind_since;
+		if (!a->lag.behind_since) a->lag.behind_since = now;
+		int64_t age = now - a->lag.behind_since;
 		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
 	}
 	if (again) pace_watch(s);

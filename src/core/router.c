@@ -87,3 +87,12 @@ bool router_is_in(const struct client *c, const struct session *s) {
 		if (one->attachment && one->attachment->session == s) return true;
 	return false;
 }
+
+void router_subscribe(struct client *c, bool on) {
+	if (on == c->subscribed) return;
+	c->subscribed = on;
+	if (on)
+		c->world->n_subscribers++;
+	else
+		c->world->n_subscribers--;
+}

@@ -15,6 +15,14 @@
 
 enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
 
+/* How far a client is behind; pace.c writes it. */
+struct lag {
+	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all was reported */
+	int64_t waited_since; /* with LAG_WAIT: the child stands still for it since then; 0: it does not */
+	uint64_t waited_from; /* the bytes read by then */
+	bool waited_told;     /* logged since it last had read everything */
+};
+
 /* A client's attachment to a session. Owned by attachment.c; its address identifies it in pending requests and in the
  * registry. */
 struct attachment {
@@ -25,16 +33,13 @@ struct attachment {
 	bool by_tool;       /* approver for these tools only */
 	struct names tools; /* by_tool */
 	enum lag_policy on_lag;
-	bool ephemeral;       /* its session ends with it */
-	bool wants_stderr;    /* send it the child's stderr at once */
-	bool deny_asks;       /* ephemeral, and cannot answer: without another approver permissions are denied at once */
-	bool initialized;     /* it has sent an initialize */
-	bool asked_approve;   /* it asked to be an approver: has a permission callback */
-	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all was reported */
-	int64_t waited_since; /* with LAG_WAIT: the child stands still for it since then; 0: it does not */
-	uint64_t waited_from; /* the bytes read by then */
-	bool waited_told;     /* logged since it last had read everything */
-	struct owner *owner;  /* its registration; may be NULL */
+	bool ephemeral;     /* its session ends with it */
+	bool wants_stderr;  /* send it the child's stderr at once */
+	bool deny_asks;     /* ephemeral, and cannot answer: without another approver permissions are denied at once */
+	bool initialized;   /* it has sent an initialize */
+	bool asked_approve; /* it asked to be an approver: has a permission callback */
+	struct lag lag;
+	struct owner *owner; /* its registration; may be NULL */
 };
 
 struct router;
@@ -114,6 +119,7 @@ void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
 /* Hold a line for a session of a name that is being removed: it comes again after the removal. Not while the caller
  * walks through the clients. */
 void router_hold(struct client *c, struct chunk line);
+void router_subscribe(struct client *c, bool on);                /* notify it of every session */
 size_t router_children(const struct router *r);                  /* of sessions, running or starting */
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
 /* Return true if the client or one of its channels is in the session. */

@@ -48,9 +48,9 @@ enum session_state session_state(const struct session *s) {
 	if (!s->agent) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
 	if (s->pendings.n_person) return SESSION_ASKING;
 	bool prompts = s->prompts.n_open > s->prompts.n_held;
-	if (s->init_open && !s->turn && (s->warming || !prompts)) return SESSION_STARTING;
-	if (s->turn || prompts) return SESSION_BUSY;
-	if (s->warming && !s->got_line) return SESSION_STARTING;
+	if (s->progress.init_open && !s->progress.turn && (s->progress.warming || !prompts)) return SESSION_STARTING;
+	if (s->progress.turn || prompts) return SESSION_BUSY;
+	if (s->progress.warming && !s->progress.got_line) return SESSION_STARTING;
 	return SESSION_IDLE;
 }
 
@@ -69,7 +69,7 @@ void session_slim(struct session *s) {
 	pendings_trim(&s->pendings, SLEEP_SETTLED);
 	queue_free(&s->in);
 	loop_timer_drop(&s->retry_timer);
-	loop_timer_drop(&s->lag_timer);
+	loop_timer_drop(&s->pace.timer);
 	loop_timer_drop(&s->stall.timer);
 }
 
@@ -125,7 +125,7 @@ static void on_idle(void *arg) {
 }
 
 bool session_works_on(struct session *s) {
-	return s->background || (s->agent && timers_count(&s->timers, now_real_ms()));
+	return s->progress.background || (s->agent && timers_count(&s->timers, now_real_ms()));
 }
 
 void session_used(struct session *s) {
@@ -135,7 +135,7 @@ void session_used(struct session *s) {
 
 static void on_warm(void *arg) {
 	struct session *s = arg;
-	s->warming = false;
+	progress_used(&s->progress);
 	session_changed(s);
 }
 
@@ -144,6 +144,19 @@ void session_set_conversation(struct session *s, const char *id) {
 	if (!copy) return;
 	free(s->conversation_id);
 	s->conversation_id = copy;
+}
+
+void session_set_resumed(struct session *s, const char *id) {
+	char *copy = str_dup(id);
+	free(s->resumed_id);
+	s->resumed_id = copy;
+}
+
+void session_set_child(struct session *s, char *left_socket, char *version) {
+	free(s->left_socket);
+	free(s->version);
+	s->left_socket = left_socket;
+	s->version = version;
 }
 
 void session_set_reason(struct session *s, const char *reason) {
@@ -283,8 +296,8 @@ void session_named(struct session *s) {
 	s->unnamed = 0;
 	s->waits = false;
 	if (session_has_steps(s)) {
-		s->init_open = false;
-		s->said_init = true;
+		progress_owes_init(&s->progress, false);
+		progress_init(&s->progress);
 	}
 	if (!queue_move(&s->in, &s->later)) session_no_memory(s, "a line for it was lost");
 	session_write_in(s);
@@ -294,7 +307,7 @@ void session_step_sent(struct session *s, bool replays) {
 	s->unnamed++;
 	s->replays = replays;
 	s->waits = false;
-	s->init_open = session_has_steps(s);
+	progress_owes_init(&s->progress, session_has_steps(s));
 }
 
 void session_step_answered(struct session *s, bool good) {
@@ -304,7 +317,7 @@ void session_step_answered(struct session *s, bool good) {
 
 void session_step_waits(struct session *s) {
 	s->waits = true;
-	s->init_open = false;
+	progress_owes_init(&s->progress, false);
 }
 
 bool session_answer(struct session *s, struct chunk line) {
@@ -343,11 +356,10 @@ static const struct agent_events agent_events = {
 };
 
 static void reset_for_child(struct session *s) {
-	s->got_line = s->said_init = s->turn = s->failed = false;
-	s->init_open = s->want_child = s->background = s->untouched = false;
+	progress_begin(&s->progress);
+	s->failed = s->want_child = s->untouched = false;
 	s->unnamed = 0;
 	s->waits = s->replays = false;
-	s->warming = true;
 	s->stopping = STOP_NOT;
 	s->broken = BROKEN_NOT;
 	s->then = THEN_SLEEP;
@@ -453,6 +465,11 @@ static void on_start_over(void *arg, enum errand_end end) {
 	session_changed(s);
 }
 
+enum child_result session_start_once(struct session *s, char *error) {
+	s->only_asked = true;
+	return session_start(s, error);
+}
+
 enum child_result session_start(struct session *s, char *error) {
 	const char *resume = resume_id(s);
 	bool fork = s->launch.fork && !s->conversation_id;
@@ -469,7 +486,7 @@ enum child_result session_start(struct session *s, char *error) {
 		agent_free(a);
 		return r;
 	}
-	if (!s->turns && (resume || launch_in_doubt(&s->launch, s->profile))) cost_forget(&s->cost);
+	if (!s->turns.count && (resume || launch_in_doubt(&s->launch, s->profile))) cost_forget(&s->turns.cost);
 	if (!resume) timers_free(&s->timers); /* they belonged to the old conversation */
 	log_info("session %s: a child starts%s%s", s->label, resume ? ", resumes " : "", resume ? resume : "");
 	s->starting = a;
@@ -498,7 +515,6 @@ void session_pause_start(struct session *s) {
 
 void session_resume(struct session *s) {
 	if (s->agent) agent_resume(s->agent, s->children, s->in.count > 0);
-	s->counted = s->agent != NULL;
 	session_changed(s);
 }
 
@@ -599,7 +615,7 @@ bool session_wake(struct session *s, char *error) {
 
 bool session_can_give(const struct session *s) {
 	return session_has_child(s) && !s->stopping && session_state(s) == SESSION_IDLE && agent_is_whole(s->agent) &&
-		   !s->in.count && !lines_held(&s->agent->out) && !s->calls.n && !s->pendings.n && !s->init_open &&
+		   !s->in.count && !lines_held(&s->agent->out) && !s->calls.n && !s->pendings.n && !s->progress.init_open &&
 		   child_alive(&s->agent->child);
 }
 
@@ -631,9 +647,13 @@ static struct agent *leave_child(struct session *s) {
 	struct agent *a = s->agent;
 	agent_stop_timers(a);
 	s->agent = NULL;
-	s->warming = false;
+	progress_used(&s->progress);
 	s->child_no--;
 	return a;
+}
+
+void session_touch(struct session *s) {
+	s->untouched = false;
 }
 
 bool session_can_return(const struct session *s) {
@@ -649,8 +669,8 @@ bool session_take_child(struct session *to, struct session *from) {
 	reset_for_child(to);
 	pass_output(to, from);
 	adopt(to, a);
-	to->got_line = from->got_line;
-	to->background = from->background;
+	to->untouched = !to->spare;
+	progress_take(&to->progress, &from->progress);
 	to->snapshot = from->snapshot;
 	to->snapshot.init_seq = 0; /* the lines have other numbers here */
 	from->snapshot = (struct snapshot){0};
@@ -679,7 +699,7 @@ static void free_session(void *arg) {
 	free(s->reason);
 	free(s->start_error);
 	free(s->retry_timer);
-	free(s->lag_timer);
+	free(s->pace.timer);
 	free(s->stall.timer);
 	free(s->name);
 	free(s->label);
@@ -751,6 +771,25 @@ void session_remove(struct session *s) {
 	loop_timer_stop(s->retry_timer);
 	loop_task_stop(&s->task);
 	loop_defer_free(s->loop, &s->free_task);
+}
+
+void session_set_created(struct session *s, int64_t ms) {
+	s->created_at = ms;
+}
+
+void session_use_profile(struct session *s, struct settings *settings, const struct profile *p) {
+	struct settings *old = s->settings;
+	s->settings = settings_ref(settings);
+	s->profile = p;
+	free(s->lost_profile);
+	s->lost_profile = NULL;
+	settings_unref(old);
+}
+
+bool session_lose_profile(struct session *s, const char *name) {
+	free(s->lost_profile);
+	s->lost_profile = strdup(name);
+	return s->lost_profile;
 }
 
 bool session_is_private(const struct session *s) {

@@ -15,6 +15,7 @@
 #include "core/handles.h"
 #include "core/launch.h"
 #include "core/pending.h"
+#include "core/progress.h"
 #include "core/prompts.h"
 #include "core/queue.h"
 #include "core/registry.h"
@@ -59,7 +60,18 @@ static inline void cost_forget(struct cost *c) {
 	c->unknown = true;
 }
 
-/* The output of a running turn; the router's. */
+/* The turns so far; turns.c writes it. */
+struct turns {
+	uint64_t count;
+	struct cost cost;
+};
+
+/* The clients that are far behind; pace.c writes it. */
+struct pace {
+	struct loop_timer *timer; /* NULL: no client was ever far behind */
+};
+
+/* The output of a running turn; stall.c writes it. */
 struct stall {
 	int64_t since;               /* no output since then, monotonic ms */
 	bool told;                   /* the event `stalled` was sent, and no output came since */
@@ -157,13 +169,8 @@ struct session {
 	char *lost_profile; /* its profile if not configured any more, or SESSION_UNREADABLE: it cannot start */
 	char *reason;       /* cause of the failure */
 	bool failed;
-	bool spent;                     /* restart = never, and its child has ended by itself */
-	bool init_open;                 /* the child owes the answer to its first initialize */
-	bool turn;                      /* a turn runs */
-	bool got_line;                  /* the child has printed something */
-	bool said_init;                 /* the child has printed system/init since it was started */
-	bool background;                /* the child has tasks in the background */
-	bool warming;                   /* just started, and nothing was sent yet */
+	bool spent; /* restart = never, and its child has ended by itself */
+	struct progress progress;
 	struct loop_task task;          /* events.changed is due */
 	uint64_t marked;                /* hash at the last mark of the table on disk (core/reconcile.h) */
 	bool counted;                   /* its child was counted against max_children */
@@ -180,7 +187,7 @@ struct session {
 	struct timers timers;
 	struct list attachments; /* the router's */
 	size_t n_attachments;
-	struct loop_timer *lag_timer; /* the router's; NULL: no client was ever far behind */
+	struct pace pace;
 
 	struct calls calls;
 	struct handles handles;
@@ -197,8 +204,8 @@ struct session {
 	bool removed;
 	struct share *payer;                   /* of the uid that it was made for; the router's */
 	struct loop_task free_task, over_task; /* over_task: the router's; removes the session */
-	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
-	struct cost cost;
+	uint64_t lines_out, bytes_out, strays, dropped_answers;
+	struct turns turns;
 	struct stall stall;
 };
 
@@ -209,6 +216,8 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 /* Begin to start the child now; start_over() reports the result. Failure: error is the reason, the state is unchanged;
  * transient: a retry may succeed. */
 enum child_result session_start(struct session *s, char *error);
+/* The same, only for a client that waits for the result: it is not repeated. */
+enum child_result session_start_once(struct session *s, char *error);
 /* Make a child run, now or, after failures, at the end of the back-off. False: error is the reason. */
 bool session_wake(struct session *s, char *error);
 /* The same, but begin a start at once, for a client that waits for start_over(). */
@@ -256,6 +265,8 @@ static inline bool session_awaits(const struct session *s, uint64_t child) {
 	return s->want_child && child > s->child_no;
 }
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
+/* Before a stop that a client asks for: it is notified if that fails. leftovers: as at least. */
+void session_stop_for(struct session *s, uint64_t client, enum leftovers leftovers);
 /* The same because the daemon ends: after stop_grace twice the child is gone or given up. */
 void session_quit(struct session *s, bool kill_now);
 /* Return true if the child lives on that could not be ended, with the reason in error[0..CHILD_ERROR_MAX). */
@@ -279,7 +290,7 @@ void session_slim(struct session *s);
 enum session_state session_name_state(struct session *s);
 /* The caller publishes the state itself, with its cause; idle, which has consequences, is published later. */
 void session_bring_forward(struct session *s);
-void session_turn_ended(struct session *s); /* a result came */
+void session_turn_ended(struct session *s); /* a result came: its start was no failure */
 /* Return true if the child has tasks in the background or armed timers, which its end would end. */
 bool session_works_on(struct session *s);
 void session_used(struct session *s); /* used by a client: restart the idle timer */
@@ -291,13 +302,17 @@ bool session_rename(struct session *s, const char *name);
 void session_named(struct session *s);
 /* A step of the child's start was sent. replays: the child repeats lines that the tape has, until its answer. */
 void session_step_sent(struct session *s, bool replays);
-void session_step_answered(struct session *s, bool good); /* good false: it comes again */
-void session_step_waits(struct session *s);               /* for a client */
+void session_step_answered(struct session *s, bool good);    /* good false: it comes again */
+void session_step_waits(struct session *s);                  /* for a client */
+void session_set_resumed(struct session *s, const char *id); /* NULL: forget it */
+/* What the child has reported on itself. Takes over both; NULL: nothing. */
+void session_set_child(struct session *s, char *left_socket, char *version);
 void session_set_reason(struct session *s, const char *reason);
 /* Return true if another session could use this child as well: alive, initialised, idle, no pending work. */
 bool session_can_give(const struct session *s);
 /* Return true if the child is unused since it was given. Half a line of it may be read already. */
 bool session_can_return(const struct session *s);
+void session_touch(struct session *s); /* its child is not unused any more */
 /* Move the child of `from` to `to`, which has none; its output is on both tapes then. False without memory. */
 bool session_take_child(struct session *to, struct session *from);
 /* Return true if the child is being stopped and the session removed afterwards, or at the end of this turn. */
@@ -318,6 +333,12 @@ void session_kill_second(struct session *s, const struct session *other, const c
 const char *session_broken_text(enum broken broken); /* "the child ..." */
 /* The child has refused a step of its start: kill it. why: for users. */
 void session_kill_refused(struct session *s, const char *why);
+void session_use_profile(struct session *s, struct settings *settings, const struct profile *p); /* without a child */
+/* Note the name of its profile, which is not configured: it cannot start. False without memory. */
+bool session_lose_profile(struct session *s, const char *name);
+/* From the table on disk: the time it was made, and a child that may live on. */
+void session_set_created(struct session *s, int64_t ms);
+void session_set_stuck(struct session *s, pid_t pid, uint64_t start);
 bool session_is_private(const struct session *s); /* to clients of the daemon's uid */
 /* Return the name of its profile, configured or not; borrowed. */
 char *session_profile(const struct session *s);

@@ -79,12 +79,7 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, s->spent);
 	CARRY(c, s->made_by);
 	CARRY(c, s->altered);
-	CARRY(c, s->init_open);
-	CARRY(c, s->turn);
-	CARRY(c, s->got_line);
-	CARRY(c, s->said_init);
-	CARRY(c, s->background);
-	CARRY(c, s->warming);
+	progress_carry(c, &s->progress);
 	carry_timer(c, &a->warm_timer);
 }
 
@@ -109,15 +104,16 @@ static void carry_counters(struct carry *c, struct session *s, struct agent *a) 
 	carry_timer(c, &a->idle_timer);
 	CARRY(c, s->used_at);
 	CARRY(c, s->created_at);
+	CARRY(c, s->counted);
 	CARRY(c, s->ephemeral);
 	CARRY(c, s->ending);
 	CARRY(c, s->lines_out);
 	CARRY(c, s->bytes_out);
 	CARRY(c, s->strays);
 	CARRY(c, s->dropped_answers);
-	CARRY(c, s->turns);
-	CARRY(c, s->cost.nano_usd);
-	CARRY(c, s->cost.unknown);
+	CARRY(c, s->turns.count);
+	CARRY(c, s->turns.cost.nano_usd);
+	CARRY(c, s->turns.cost.unknown);
 }
 
 void session_carry_timers(struct carry *c, struct timers *t) {

@@ -59,7 +59,7 @@ static void explain_failure(struct session *s, const struct session_exit *e) {
 }
 
 static void count_failure(struct session *s, const struct session_exit *e) {
-	if (e->wanted || (e->ran_ms > HEALTHY_MS && s->said_init)) {
+	if (e->wanted || (e->ran_ms > HEALTHY_MS && s->progress.said_init)) {
 		s->failures = 0;
 		s->not_before = 0;
 		return;
@@ -74,7 +74,7 @@ static struct session_exit exit_of(const struct session *s) {
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 							 .wanted = s->stopping != STOP_NOT && (!s->broken || s->then == THEN_REMOVE),
 							 .broken = s->broken,
-							 .in_turn = s->turn,
+							 .in_turn = s->progress.turn,
 							 .ran_ms = s->agent->exited_at - s->agent->started_at};
 	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
 	return e;
@@ -99,7 +99,7 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	tail_end(&s->tail);
 	s->events->left(s);
 	session_drop_agent(s);
-	s->warming = s->turn = s->init_open = s->background = false;
+	progress_end(&s->progress);
 	snapshot_child_gone(&s->snapshot, session_dialect(s));
 	timers_child_gone(&s->timers);
 	count_failure(s, e);
@@ -129,8 +129,7 @@ void session_on_ended(void *arg) {
 	struct session_exit e = exit_of(s);
 	e.stuck = !s->agent->exited;
 	if (e.stuck) {
-		s->stuck_pid = s->agent->child.pid;
-		s->stuck_start = s->agent->child.start;
+		session_set_stuck(s, s->agent->child.pid, s->agent->child.start);
 		explain_stuck(s, error);
 		session_set_reason(s, error);
 	}
@@ -210,7 +209,7 @@ static void give_up(struct session *s) {
 
 static void advance_stop(struct session *s) {
 	if (!s->agent || s->agent->exited) return;
-	if (s->stopping == STOP_NOT && !s->broken && (s->turn || s->prompts.n_open > s->prompts.n_held))
+	if (s->stopping == STOP_NOT && !s->broken && (s->progress.turn || s->prompts.n_open > s->prompts.n_held))
 		step_interrupt(s);
 	else if (s->stopping < STOP_EOF)
 		step_eof(s);
@@ -272,6 +271,7 @@ void session_on_stop_timer(void *arg) {
 }
 
 void session_turn_ended(struct session *s) {
+	s->failures = 0;
 	if (s->stopping == STOP_INTERRUPT) advance_stop(s);
 }
 
@@ -317,6 +317,16 @@ static void hurry(struct session *s) {
 	struct loop_timer *timer = &s->agent->stop_timer;
 	if (s->stopping != STOP_EOF || s->agent->exited || loop_timer_pending(timer)) return;
 	loop_timer_set(timer, MAX(s->stop_since + step_ms(s) - now_ms(), (int64_t)0));
+}
+
+void session_set_stuck(struct session *s, pid_t pid, uint64_t start) {
+	s->stuck_pid = pid;
+	s->stuck_start = start;
+}
+
+void session_stop_for(struct session *s, uint64_t client, enum leftovers leftovers) {
+	s->stopper = client;
+	s->leftovers = MAX(s->leftovers, leftovers);
 }
 
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {

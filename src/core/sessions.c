@@ -42,7 +42,8 @@ static void on_over(void *arg) {
 	if (!s->agent && !s->removed) r->events->session_over(r, s);
 }
 
-struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
+struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch,
+							 uint64_t id) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
 	login_share(&launch->login, &r->login);
@@ -52,7 +53,7 @@ struct session *sessions_add(struct router *r, const char *name, const struct pr
 							  : NULL;
 	if (s && handshake_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
 		s->payer = payer;
-		s->id = ++r->sessions_seen;
+		s->id = id ? id : ++r->sessions_seen;
 		loop_task_init(&s->over_task, on_over, s);
 		r->n_sessions++;
 		return s;
@@ -65,7 +66,7 @@ struct session *sessions_add(struct router *r, const char *name, const struct pr
 
 struct session *sessions_create(struct router *r, const char *name, const struct profile *profile,
 								struct launch *launch) {
-	struct session *s = sessions_add(r, name, profile, launch);
+	struct session *s = sessions_add(r, name, profile, launch, 0);
 	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
 	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, owners_grace_timer);
@@ -80,8 +81,7 @@ struct session *sessions_create(struct router *r, const char *name, const struct
 
 enum child_result sessions_start(struct router *r, struct session *s, char *error) {
 	if (warm_give(r->warm, s)) return CHILD_OK;
-	s->only_asked = true;
-	return session_start(s, error);
+	return session_start_once(s, error);
 }
 
 void sessions_leave_begin(struct session *s) {
@@ -93,12 +93,7 @@ void sessions_renew_profile(struct session *s) {
 	const struct profile *p = settings_profile(r->settings, session_profile(s));
 	if (!p || s->agent || s->settings == r->settings) return; /* a removed profile lives on with its sessions */
 	if (p->dialect != s->profile->dialect) return; /* its clients, hooks, kept answers and tape are of the old one */
-	struct settings *old = s->settings;
-	s->settings = settings_ref(r->settings);
-	s->profile = p;
-	free(s->lost_profile); /* the profile is configured again */
-	s->lost_profile = NULL;
-	settings_unref(old);
+	session_use_profile(s, r->settings, p);
 }
 
 /* Release the clients that wait for a free name. */
@@ -115,7 +110,7 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
 	notify_session(s, notice_end(&b));
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* notify no client of owners now */
+	owners_forget(s);
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
@@ -134,7 +129,7 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 	s->payer = NULL;
 	release_all(r);
 	handshake_free(s);
-	loop_timer_stop(s->lag_timer);
+	loop_timer_stop(s->pace.timer);
 	stall_over(s);
 	loop_task_stop(&s->over_task);
 	session_remove(s);

@@ -24,8 +24,9 @@ struct session *sessions_create(struct router *r, const char *name, const struct
 								struct launch *launch);
 /* Get its first child: a fitting prestarted one, else begin a start (s->starting). */
 enum child_result sessions_start(struct router *r, struct session *s, char *error);
-/* The same as sessions_create(), without the announcement. */
-struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+/* The same as sessions_create(), without the announcement. id: 0: a new one. */
+struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch,
+							 uint64_t id);
 /* Return NULL if the client may make one more session, else an error code, with a text for it. */
 const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
 /* Give a session without a child the present configuration, unless that has another dialect. */

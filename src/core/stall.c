@@ -158,7 +158,7 @@ static void on_timer(void *arg) {
 	if (session_state(s) != SESSION_BUSY || st->told || after == SETTINGS_NEVER) return;
 	if (quiet < after) {
 		stall_watch(s, after - quiet);
-	} else if (s->background || s->stopping || s->agent->read_paused) { /* or it waits for its readers */
+	} else if (s->progress.background || s->stopping || s->agent->read_paused) { /* or it waits for its readers */
 		stall_watch(s, after);
 	} else if (!search(s)) {
 		stall_watch(s, 0);

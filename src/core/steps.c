@@ -46,11 +46,10 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	if (other) kill_second(s, other);
 	if (s->broken == BROKEN_SECOND) return;
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
-	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
-	char *resumed = first && asked_for && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
+	bool first = !s->progress.said_init && asked && !(s->launch.fork && !s->conversation_id);
+	_cleanup_free_ char *resumed = first && asked_for && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
 	bool another = s->conversation_id != NULL;
-	free(s->resumed_id);
-	s->resumed_id = resumed;
+	session_set_resumed(s, resumed);
 	session_set_conversation(s, text);
 	snapshot_forget_init(&s->snapshot);
 	tell_conversation(s, another);

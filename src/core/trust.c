@@ -124,8 +124,8 @@ static void look_at(struct router *r, struct client *c) {
 	struct watch *w = c->watch;
 	if (w && !w->asked && !is_final((enum origin)w->origin) && watch_alive(w)) look_anew(r, c);
 	bool met = w && w->origin != ORIGIN_NEW;
-	c->origin = met ? (enum origin)w->origin : w && w->asked ? ORIGIN_ASKED : ORIGIN_GONE;
-	c->family = w ? w->family : 0;
+	enum origin origin = met ? (enum origin)w->origin : w && w->asked ? ORIGIN_ASKED : ORIGIN_GONE;
+	client_set_origin(c, origin, w ? w->family : 0);
 }
 
 /* Without a pidfd only negative results count; environments are not read. */
@@ -134,9 +134,7 @@ static void look_by_number(struct router *r, struct client *c) {
 	uint64_t family;
 	bool agent = descent_of(r, c->peer.pid, &family, &request) == ORIGIN_AGENT;
 	buf_free(&request);
-	if (!agent) return;
-	c->origin = ORIGIN_AGENT;
-	c->family = family;
+	if (agent) client_set_origin(c, ORIGIN_AGENT, family);
 }
 
 static const char *origin_text(enum origin o) {

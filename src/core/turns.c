@@ -85,7 +85,7 @@ static void put_cost(struct buf *b, int64_t nano) {
 }
 
 void turns_put_cost(struct buf *b, const struct session *s) {
-	put_cost(b, s->cost.unknown || !s->cost.nano_usd ? TURN_UNKNOWN : s->cost.nano_usd);
+	put_cost(b, s->turns.cost.unknown || !s->turns.cost.nano_usd ? TURN_UNKNOWN : s->turns.cost.nano_usd);
 }
 
 static void put_tokens(struct buf *b, const struct turn_result *r) {
@@ -107,7 +107,7 @@ static void tell_ended(struct session *s, struct turn *t, struct span is_error, 
 	notice_text(&b, "outcome", result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result) {
 		put_count(&b, "ms", result->ms);
-		put_cost(&b, turn_cost(&s->cost, result->nano_usd));
+		put_cost(&b, turn_cost(&s->turns.cost, result->nano_usd));
 		put_tokens(&b, result);
 	}
 	notify_session(s, notice_end(&b));
@@ -231,9 +231,8 @@ void turns_end(struct session *s, struct chunk line, const struct envelope *e) {
 	finish_prompts(s, line, e, &t);
 	if (line.data) result = read_result(s, (struct span){line.data, line.len});
 	if (line.data && result.outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
-	s->turn = false;
-	s->turns++;
-	s->failures = 0;
+	progress_turn(&s->progress, false);
+	s->turns.count++;
 	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
 	alert_end(s, line.data ? &result : NULL);
 	session_turn_ended(s);
@@ -271,6 +270,10 @@ void turns_answered(struct call *call, struct chunk line, const struct envelope 
 		judged(s, prompt_find(&s->prompts, end.user_message_uuid), good);
 	else
 		turns_end(s, line, &end);
+}
+
+void turns_child_begins(struct session *s) {
+	s->prompts.echoed = false;
 }
 
 void turns_echo(struct session *s, const struct envelope *e) {
@@ -355,13 +358,13 @@ static void end_unresolved(struct session *s) {
 
 /* Idle comes after the last result, and with nothing left in the child's queue. */
 void turns_state(struct session *s, enum report_state state) {
-	if (state == REPORT_RUNS) s->turn = true;
+	if (state == REPORT_RUNS) progress_turn(&s->progress, true);
 	if (state != REPORT_RESTS) return;
-	if (s->turn)
+	if (s->progress.turn)
 		end_unresolved(s);
 	else
 		end_swallowed(s);
-	s->turn = false;
+	progress_turn(&s->progress, false);
 }
 
 static void cancelled(struct session *s, struct span uuid, const struct call *call) {
@@ -380,7 +383,8 @@ void turns_cancelled(struct session *s, const struct envelope *e, const struct c
 
 /* A prompt that did not run may be sent again under the same uuid. */
 static bool never_ran(const struct session *s, const struct session_exit *e, const struct prompt *p) {
-	return e->never_ran || p->state == PROMPT_HELD || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
+	return e->never_ran || p->state == PROMPT_HELD ||
+		   (p->state == PROMPT_SENT && (s->prompts.replays || !s->progress.got_line));
 }
 
 /* Return true if the child has never been ready for prompts. */

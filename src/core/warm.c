@@ -194,8 +194,7 @@ static void start_one(struct stock *k) {
 		return;
 	}
 	join_stock(one, k);
-	one->session->only_asked = true;
-	if (session_start(one->session, error) != CHILD_OK) {
+	if (session_start_once(one->session, error) != CHILD_OK) {
 		forget(one);
 		failed(k, error);
 		return;
@@ -438,7 +437,6 @@ bool warm_give(struct warm *w, struct session *s) {
 	}
 	if (!one || !session_take_child(s, one->session)) return false;
 	handshake_move(s, one->session);
-	s->untouched = true;
 	log_info("session %s: takes prestarted child %d, %s", s->label, s->agent->child.pid, one->session->label);
 	forget(one);
 	k->failures = 0;
@@ -460,7 +458,7 @@ static struct spare *spare_of(struct warm *w, struct session *s) {
 void warm_take_back(struct warm *w, struct session *s) {
 	struct stock *k = stock_of(w, s->profile);
 	struct spare *one = session_can_return(s) ? spare_of(w, s) : NULL;
-	s->untouched = false; /* if it asks something, or works, it is an ordinary child of this session */
+	session_touch(s); /* if it asks something, or works, it is an ordinary child of this session */
 	if (!one) return;
 	handshake_move(one->session, s);
 	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,

@@ -206,15 +206,13 @@ static bool restore(void *arg, const struct state_session *from) {
 	launch_free(&l);
 	if (!s) return false;
 	if ((bare || strcmp(p->name, from->profile) != 0) &&
-		!(s->lost_profile = str_dup(bare ? SESSION_UNREADABLE : from->profile)))
+		!session_lose_profile(s, bare ? SESSION_UNREADABLE : from->profile))
 		log_no_memory(); /* the session would be open to all clients */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
-	s->resumed_id = str_dup(from->previous_id);
-	if (proc_lives(from->child_pid, from->child_start)) { /* no error if it has ended before the next start */
-		s->stuck_pid = from->child_pid;
-		s->stuck_start = from->child_start;
-	}
-	if (from->created_ms) s->created_at = from->created_ms;
+	session_set_resumed(s, from->previous_id);
+	if (proc_lives(from->child_pid, from->child_start)) /* no error if it has ended before the next start */
+		session_set_stuck(s, from->child_pid, from->child_start);
+	if (from->created_ms) session_set_created(s, from->created_ms);
 	if (from->guards) owners_restore_guards(s, from->guards);
 	memo_restore(&s->memo, from->memo);
 	if (from->timers) timers_restore(&s->timers, from->timers);

@@ -625,7 +625,7 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
 	notice_raw(b, PLENUM_M_MODE, span_of(sn->mode));
 	notice_raw(b, "model", span_of(sn->model));
-	notice_raw(b, PLENUM_M_TASKS, span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, PLENUM_M_TASKS, span_of(sn->tasks ? sn->tasks : s->progress.background ? NULL : "[]"));
 	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 	if (sn->init_seq)
 		notice_number(b, "init_seq", (int64_t)sn->init_seq);

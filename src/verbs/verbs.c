@@ -193,7 +193,7 @@ static size_t count(const char *list) {
 /* Write the numbers of background work; lost tasks count as one. */
 static void put_counts(struct buf *b, struct session *s) {
 	size_t tasks = count(s->snapshot.tasks);
-	notice_number(b, "tasks", tasks ? (int64_t)tasks : s->background);
+	notice_number(b, "tasks", tasks ? (int64_t)tasks : s->progress.background);
 	notice_number(b, "timers", (int64_t)timers_count(&s->timers, now_real_ms()));
 	notice_number(b, "leftovers", (int64_t)descent_count(s->world, s));
 }
@@ -220,7 +220,7 @@ static void reply_sessions(struct request *q, json_t *body) {
 static void put_background(struct buf *b, struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
 	timers_count(&s->timers, now_real_ms());
-	notice_raw(b, "tasks", span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, "tasks", span_of(sn->tasks ? sn->tasks : s->progress.background ? NULL : "[]"));
 	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 }
 
@@ -320,7 +320,7 @@ static void status_session(struct request *q) {
 						   "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines", (json_int_t)s->tape.count,
 						   "stdin_queue", (json_int_t)s->in.bytes, "lines_out", (json_int_t)s->lines_out, "bytes_out",
 						   (json_int_t)s->bytes_out, "stray_lines", (json_int_t)s->strays, "dropped_answers",
-						   (json_int_t)s->dropped_answers, "turns", (json_int_t)s->turns, "calls",
+						   (json_int_t)s->dropped_answers, "turns", (json_int_t)s->turns.count, "calls",
 						   (json_int_t)s->calls.n, "hooks", (json_int_t)s->registry.n_hooks);
 	reply_set(&o, "leftovers", leftovers_json(q, s));
 	if (session_pid(s)) {
@@ -500,7 +500,7 @@ static void verb_detach(struct request *q) {
 	}
 	json_t *o = reply_pack("{s:s}", "session", a->session->name);
 	attachment_leave(q->client, "detached");
-	q->client->chooses = true;
+	client_choose(q->client);
 	reply(q, o);
 }
 
@@ -526,13 +526,7 @@ static void verb_register(struct request *q) {
 static void verb_subscribe(struct request *q) {
 	struct client *c = q->client;
 	bool on = !json_is_true(json_object_get(q->body, "off"));
-	if (on != c->subscribed) {
-		c->subscribed = on;
-		if (on)
-			q->router->n_subscribers++;
-		else
-			q->router->n_subscribers--;
-	}
+	router_subscribe(c, on);
 	reply_sessions(q, reply_pack("{s:b}", "subscribed", on));
 }
 
@@ -567,10 +561,10 @@ static void verb_stop(struct request *q) {
 			 forget ? " and forget it" : "");
 	reply(q, reply_pack("{s:s,s:b,s:b,s:o,s:b}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
 						leftovers_json(q, s), "end_leftovers", true));
-	s->stopper = q->client->id;
+	enum leftovers leftovers = !running ? LEFTOVERS_AS_SET : kill_now ? LEFTOVERS_KILL : LEFTOVERS_END;
+	session_stop_for(s, q->client->id, leftovers);
 	notify_stopping(s, q->client, kill_now);
 	intake_cancel_held(s, q->client, true); /* they would start it again at once */
-	if (running) s->leftovers = MAX(s->leftovers, kill_now ? LEFTOVERS_KILL : LEFTOVERS_END);
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && (starts || descent_count(q->router, s))) descent_end(s, kill_now);
 	if (!running && forget) q->router->events->session_over(q->router, s);
@@ -584,7 +578,7 @@ static void reply_would_lose(struct request *q, struct session *s) {
 	snprintf(text, sizeof text,
 			 "session %s: sleep would end what runs in the background (tasks: %zu) and stop its timers (%zu): let them "
 			 "end, or say \"force\":true",
-			 s->name, tasks ? tasks : s->background, timers);
+			 s->name, tasks ? tasks : s->progress.background, timers);
 	put_background(&list, s);
 	list.failed |= !buf_putc(&list, 0);
 	_cleanup_free_ char *more = list.failed ? NULL : str_printf(",\"would_lose\":{%s}", list.data + 1);
@@ -610,7 +604,7 @@ static void verb_hibernate(struct request *q) {
 	reply(q, reply_pack("{s:s,s:b,s:s,s:o,s:b}", "session", s->name, "stopping", s->agent != NULL, "state",
 						session_state_name(session_name_state(s)), "leftovers", leftovers_json(q, s), "end_leftovers",
 						s->agent && s->profile->leftovers_end));
-	s->stopper = q->client->id;
+	session_stop_for(s, q->client->id, LEFTOVERS_AS_SET);
 	notify_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* cancel a deferred start */
 }
@@ -731,7 +725,7 @@ static void verb_metrics(struct request *q) {
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		if (!trust_view_has(&view, s)) continue;
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
-			turns += s->turns;
+			turns += s->turns.count;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
 	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",

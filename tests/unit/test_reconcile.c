@@ -159,7 +159,7 @@ START_TEST(the_order) {
 	forget_steps();
 	session_set_conversation(w.session, "11111111-1111-1111-1111-111111111111");
 	c->ended = true;
-	w.session->turn = true;
+	w.session->progress.turn = true;
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held close busy restart pace mark");
@@ -178,9 +178,9 @@ START_TEST(nothing_is_published_or_marked_twice) {
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
-	w.session->turn = true;
+	w.session->progress.turn = true;
 	session_changed(w.session);
-	w.session->turn = false; /* in the same turn: this state is never seen */
+	w.session->progress.turn = false; /* in the same turn: this state is never seen */
 	forget_steps();
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
@@ -191,9 +191,9 @@ END_TEST
 START_TEST(a_state_that_only_an_answer_named_is_published) {
 	struct world w;
 	begin(&w);
-	w.session->turn = true;
+	w.session->progress.turn = true;
 	ck_assert_int_eq(session_name_state(w.session), SESSION_BUSY);
-	w.session->turn = false;
+	w.session->progress.turn = false;
 	forget_steps();
 	turn(&w);
 	ck_assert_ptr_nonnull(strstr(steps.data, "idle"));
@@ -214,7 +214,7 @@ START_TEST(it_runs_before_anything_is_sent) {
 	loop_defer_first(w.loop, &w.other);
 	session_set_conversation(w.session, "11111111-1111-1111-1111-111111111111");
 	session_changed(w.session);
-	w.session->turn = true;
+	w.session->progress.turn = true;
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held busy restart pace mark sent");
 	end(&w);
@@ -232,7 +232,7 @@ START_TEST(half_closed_clients_leave_in_slices) {
 	loop_task_init(&w.other, on_other, NULL);
 	loop_defer(w.loop, &w.other);
 	session_changed(w.session);
-	w.session->turn = true;
+	w.session->progress.turn = true;
 	turn(&w);
 	slow = false;
 	ck_assert_str_eq(steps.data, "initialize held close busy restart pace sent "
