@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/asks.h"
+
+#include "world.h"
+
+#define ASK(id)                                                                                                        \
+	"{\"type\":\"control_request\",\"request_id\":\"" id "\",\"request\":{\"subtype\":\"can_use_tool\","               \
+	"\"tool_name\":\"Bash\",\"input\":{\"command\":\"true\"}}}\n"
+#define ALLOW                                                                                                          \
+	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%s\",\"response\":"         \
+	"{\"behavior\":\"allow\",\"updatedInput\":{}}}}\n"
+
+/* The open request; there must be one. */
+static struct pending *asked(void) {
+	struct pending *p = LIST_TOP(&world.session->pendings.order, struct pending, node);
+	ck_assert_ptr_nonnull(p);
+	return p;
+}
+
+static void allow(struct client *c, const char *id) {
+	char line[400];
+	snprintf(line, sizeof line, ALLOW, id);
+	world_sends(c, line);
+}
+
+START_TEST(the_first_answer_wins) {
+	struct client *one = world_enter(), *two = world_enter(), *observer = world_enter_as(world.session, true, false);
+	char id[PENDING_ID_MAX];
+	world_said(one), world_said(two), world_said(observer);
+	world_prints(ASK("k1"));
+	world_value(world_said(one), "request_id", id, sizeof id);
+	ck_assert_str_ne(id, "k1"); /* clients know it under an id of the daemon */
+	HAS(world_said(two), id);
+	HAS_NOT(world_said(observer), "can_use_tool");
+	allow(two, id);
+	const char *written = world_written();
+	HAS(written, "\"request_id\":\"k1\"");
+	HAS(written, "\"allow\"");
+	HAS(world_said(one), "control_cancel_request");
+	HAS_NOT(world_said(two), "control_cancel_request");
+	allow(one, id);
+	HAS(world_said(one), PLENUM_E_ALREADY_SETTLED);
+	ck_assert_str_eq(world_written(), "");
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+}
+END_TEST
+
+START_TEST(only_asked_clients_answer) {
+	struct client *driver = world_enter_as(world.session, false, false);
+	char id[PENDING_ID_MAX];
+	world_prints(ASK("k1"));
+	snprintf(id, sizeof id, "%s", asked()->id);
+	world_said(driver);
+	allow(driver, id);
+	HAS(world_said(driver), PLENUM_E_UNKNOWN_REQUEST);
+	ck_assert_uint_eq(world.session->pendings.n, 1);
+}
+END_TEST
+
+START_TEST(a_client_that_comes_later_is_asked) {
+	world_prints(ASK("k1"));
+	ck_assert_uint_eq(asked()->n_asked, 0);
+	ck_assert_uint_eq(world.alerts, 1);
+	struct client *c = world_enter();
+	HAS(world_said(c), "can_use_tool");
+	ck_assert_uint_eq(asked()->n_asked, 1);
+	world_leaves(c);
+	ck_assert_uint_eq(asked()->n_asked, 0);
+	HAS(world_said(world_enter()), "can_use_tool");
+}
+END_TEST
+
+START_TEST(no_answer_is_no) {
+	world_prints(ASK("k1"));
+	asked()->events->late(asked());
+	const char *written = world_written();
+	HAS(written, "\"request_id\":\"k1\"");
+	HAS(written, "\"deny\"");
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+}
+END_TEST
+
+START_TEST(rules_come_before_clients) {
+	struct client *c = world_enter();
+	world_said(c);
+	ck_assert(words_add(&world.profile->deny_tools, "Bash"));
+	world_prints(ASK("k1"));
+	HAS(world_written(), "\"deny\"");
+	words_free(&world.profile->deny_tools);
+	ck_assert(words_add(&world.profile->allow_tools, "Bash"));
+	world_prints(ASK("k2"));
+	HAS(world_written(), "\"allow\"");
+	HAS_NOT(world_said(c), "\"control_request\"");
+}
+END_TEST
+
+START_TEST(the_child_withdraws_its_request) {
+	struct client *c = world_enter();
+	world_prints(ASK("k1"));
+	world_said(c);
+	world_prints("{\"type\":\"control_cancel_request\",\"request_id\":\"k1\"}\n");
+	const char *said = world_said(c);
+	HAS(said, "control_cancel_request");
+	HAS(said, "\"cancelled\"");
+	ck_assert_str_eq(world_written(), ""); /* it waits for no answer */
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+}
+END_TEST
+
+START_TEST(the_end_of_a_turn_withdraws_its_requests) {
+	world_prints(ASK("k1"));
+	world_prints("{\"type\":\"control_request\",\"request_id\":\"k2\",\"request\":{\"subtype\":\"can_use_tool\","
+				 "\"tool_name\":\"Bash\",\"agent_id\":\"sub\",\"input\":{}}}\n");
+	asks_withdraw_turn(world.session);
+	ck_assert_uint_eq(world.session->pendings.n, 1);
+	ck_assert_str_eq(asked()->child_id, "\"k2\""); /* of a background agent */
+	asks_withdraw_all(world.session, "over");
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+}
+END_TEST
+
+RUN_TESTS_WITH(world_begin, world_end, "asks", the_first_answer_wins, only_asked_clients_answer,
+			   a_client_that_comes_later_is_asked, no_answer_is_no, rules_come_before_clients,
+			   the_child_withdraws_its_request, the_end_of_a_turn_withdraws_its_requests)
