@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 
+#include <string.h>
+
 /* --- whose line it is --------------------------------------------------------------------------------------------- */
 
 static bool has_conversation(const struct client *c, struct span named) {
@@ -77,7 +79,8 @@ static bool attach(struct client *c, struct session *s, const struct attachment 
 	if (!a) return false;
 	a->by_tool = like->by_tool;
 	a->on_lag = like->on_lag;
-	a->ephemeral = s->ephemeral = ephemeral;
+	a->ephemeral = ephemeral;
+	s->ephemeral |= ephemeral;
 	a->wants_stderr = like->wants_stderr;
 	a->deny_asks = ephemeral && like->deny_asks;
 	a->asked_approve = like->asked_approve;
@@ -126,6 +129,12 @@ static struct session *holder(struct client *c, const struct session *like, cons
 	return fits && !trust_is_closed_to(s, c) && !session_is_going(s) ? s : NULL;
 }
 
+/* Return true if the client cannot join it by this request: it asks for an older id of the session's conversation. */
+static bool is_alias(const struct session *s, const struct envelope *e) {
+	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
+	return !id || !session_conversation(s) || strcmp(session_conversation(s), id) != 0;
+}
+
 void channels_open(struct client *c, struct chunk line, const struct envelope *e) {
 	struct router *r = c->world;
 	struct session *like = c->attachment->session;
@@ -135,7 +144,14 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 		return;
 	}
-	struct session *s = holder(c, like, e), *made = s ? NULL : make(c, like, e);
+	struct session *s = holder(c, like, e);
+	if (s && is_alias(s, e)) {
+		char text[ROUTER_IN_USE_MAX];
+		router_in_use_text(text, s->name);
+		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", text);
+		return;
+	}
+	struct session *made = s ? NULL : make(c, like, e);
 	if (!s && !made) return;
 	struct client *channel = new_channel(c);
 	if (!channel || !attach(channel, s ? s : made, c->attachment, made && ephemeral)) {

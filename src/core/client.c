@@ -707,7 +707,8 @@ struct client *client_new_channel(struct client *carrier, struct shares *shares)
 	struct client *c = make(carrier->loop, carrier->in.pool, -1, carrier->in.max, carrier->events, carrier->world);
 	if (!c) return NULL;
 	c->name = str_dup(carrier->name);
-	if ((carrier->name && !c->name) || !share_join(&c->member, shares, carrier->peer.uid)) {
+	bool copied = names_copy(&c->mutes, &carrier->mutes);
+	if ((carrier->name && !c->name) || !copied || !share_join(&c->member, shares, carrier->peer.uid)) {
 		free_client(c);
 		return NULL;
 	}

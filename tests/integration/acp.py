@@ -161,7 +161,7 @@ class Game:
 
     def __init__(self, case, rng, queue):
         self.case, self.rng = case, rng
-        self.d, _, self.child, first = case.open(profile={"prompts": "queue" if queue else "pass"})
+        self.d, self.agent, self.child, first = case.open(profile={"prompts": "queue" if queue else "pass"})
         first.label, first.mine = "p0", []
         self.clients, self.gone = [first], []
         self.made = 1

@@ -317,6 +317,19 @@ class Load(Connection):
         b.event("detached")
         self.assertEqual(d.sessions()["s"]["attachments"], 1)
 
+    def test_a_joined_session_still_ends_with_its_child(self):
+        d, agent, e, one = self.open(1)
+        b = self.attached(d, "s", ephemeral=True)
+        child = agent.child()
+        self.ready(child, "c5")
+        d.wait_state("s", "idle")
+        e.ok("session/load", sessionId="c5", cwd="/", mcpServers=[])
+        child.exit(0)
+        b.wait_eof()
+        until(lambda: len(d.sessions()) == 1, what="the session to end with its child")
+        self.assertIn("load or resume it first", e.fails("session/prompt", sessionId="c5", prompt=[])["message"])
+        self.turn_of(one, e, "c1")
+
     def test_an_old_conversation(self):
         d, agent, e, one = self.open(1)
         rid = e.call("session/resume", sessionId="c8", cwd="/usr", mcpServers=[])
@@ -455,6 +468,37 @@ class Codex(CodexCase):
         three.print(codex_result(m["id"], thread={"id": "t7", "turns": [{"id": "old"}]}))
         self.assertEqual(e.reply(rid)["result.thread.turns"], [{"id": "old"}])
         self.run_turn(three, e, "t7")
+
+    def test_an_older_id_of_a_thread(self):
+        d, agent, e, *_ = self.open()
+        b = self.attached(d, "s", resume="t5")
+        child = agent.child()
+        self.initialized(child)
+        m = child.wait(method="thread/resume", params__threadId="t5")
+        child.print(codex_result(m["id"], thread={"id": "t6", "turns": []}))
+        d.wait_state("s", "idle")
+        for c in (b, e):
+            self.assertEqual(c.fails("thread/resume", threadId="t5")["data"]["code"], "conversation_in_use")
+        self.assertEqual(len(d.sessions()), 3)
+
+    def test_notifications_that_the_program_does_not_want(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        first = e.call("initialize", clientInfo={"name": "x", "version": "1"},
+                       capabilities={"optOutNotificationMethods": ["item/agentMessage/delta"]})
+        one = agent.child()
+        self.initialized(one)
+        e.reply(first)
+        self.thread(e, one, e.call("thread/start", cwd="/"), "t1")
+        rid = e.call("thread/start", cwd="/")
+        two = agent.child()
+        self.initialized(two)
+        self.thread(e, two, rid, "t2")
+        for child, t in ((one, "t1"), (two, "t2")):
+            self.run_turn(child, e, t)
+            child.print(delta("x", t), completed(thread=t))
+            e.wait(method="turn/completed", params__threadId=t)
+        self.assertEqual(e.seen(method="item/agentMessage/delta"), [])
 
     def test_an_unknown_thread_and_lists(self):
         _, _, e, one, two = self.open()

@@ -14,6 +14,8 @@ VALID = [o["optionId"] for o in OPTIONS]
 class AcpGame(Game):
     def __init__(self, case, rng, queue):
         super().__init__(case, rng, queue)
+        case.attached(self.d, "other")
+        case.ready(self.agent.child(), "c0")
         self.asks = []      # the agent's ids
         self.running = []   # the agent's ids of prompts without an answer
 
@@ -28,6 +30,15 @@ class AcpGame(Game):
             self.running.append(m["id"])
 
     # what happens
+
+    def add(self, label):
+        several = label != "last" and self.rng.randrange(2)  # its connection has another session, too
+        c = self.case.attached(self.d, "other" if several else "s", label=label)
+        if several:
+            c.ok("session/load", sessionId="c1", cwd="/", mcpServers=[])
+        c.mine = []
+        self.clients.append(c)
+        return c
 
     def prompt(self):
         c = self.rng.choice(self.clients)
