@@ -123,7 +123,7 @@ static struct session *make(struct client *c, struct session *like, const struct
 
 /* Return the session that has the named conversation, if this client may join it. */
 static struct session *holder(struct client *c, const struct session *like, const struct envelope *e) {
-	_cleanup_free_ char *id = e->session_id.p ? span_dup(e->session_id, NULL) : NULL;
+	_cleanup_free_ char *id = session_dialect(like)->takes_up(e) ? span_dup(e->session_id, NULL) : NULL;
 	struct session *s = id ? router_find_conversation(c->world, id) : NULL;
 	bool fits = s && session_dialect(s) == session_dialect(like);
 	return fits && !trust_is_closed_to(s, c) && !session_is_going(s) ? s : NULL;

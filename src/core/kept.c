@@ -71,7 +71,7 @@ void kept_post(struct attachment *a) {
 
 /* Return the session that has the conversation that this client wants to go on with, if it has begun none here. */
 static struct session *holder(struct client *c, const struct session *s, const struct envelope *e) {
-	if (!s->by_client || s->conversation_id || !e->session_id.p) return NULL;
+	if (!s->by_client || s->conversation_id || !c->dialect->takes_up(e)) return NULL;
 	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
 	struct session *other = id ? router_find_conversation(s->world, id) : NULL;
 	return other && other != s && !trust_is_closed_to(other, c) && !session_is_going(other) ? other : NULL;

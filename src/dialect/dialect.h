@@ -330,6 +330,8 @@ struct dialect {
 	bool (*take_step)(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
 	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
+	/* Return true if such a request takes up the conversation that it names; else it begins one. */
+	bool (*takes_up)(const struct envelope *e);
 	/* Note the values in a line of the child, or in its answer to a prompt (accepts_prompts), for all clients that come
 	 * later. Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);

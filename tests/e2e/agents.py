@@ -61,8 +61,10 @@ class Acp(Client):
     # --- the operations of the tests ---
 
     def hello(self):
-        return self.call("initialize", protocolVersion=1, clientInfo={"name": "e2e", "version": "1"},
-                         clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False})
+        answer = self.call("initialize", protocolVersion=1, clientInfo={"name": "e2e", "version": "1"},
+                           clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False})
+        self.capabilities = answer["agentCapabilities"]
+        return answer
 
     def new(self, cwd):
         """Return the id of a new conversation that asks before it runs a tool."""
@@ -75,6 +77,13 @@ class Acp(Client):
         self.loaded = self.reply(self.begin("session/load", sessionId=conversation, cwd=str(cwd), mcpServers=[]))
         assert "result" in self.loaded, f"{self.loaded}\n{self.tail()}"
         self.call("session/set_mode", sessionId=conversation, modeId="default")
+
+    def fork(self, cwd):
+        """Go on in a copy of the conversation; return its id, None without a word of the agent that it can do that."""
+        if "fork" not in self.capabilities.get("sessionCapabilities", {}):
+            return None
+        self.conversation = self.call("session/fork", sessionId=self.conversation, cwd=str(cwd), mcpServers=[])["sessionId"]
+        return self.conversation
 
     def prompt(self, text, uuid=None):
         return self.begin("session/prompt", sessionId=self.conversation, prompt=[{"type": "text", "text": text}])
@@ -153,6 +162,11 @@ class Codex(Acp):
     def load(self, conversation, cwd):
         self.conversation = conversation
         self.call("thread/resume", threadId=conversation, cwd=str(cwd), approvalPolicy="untrusted", excludeTurns=True)
+
+    def fork(self, cwd):
+        answer = self.call("thread/fork", threadId=self.conversation, cwd=str(cwd), approvalPolicy="untrusted")
+        self.conversation = answer["thread"]["id"]
+        return self.conversation
 
     def prompt(self, text, uuid=None):
         more = {"clientUserMessageId": uuid} if uuid else {}

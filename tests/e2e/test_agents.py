@@ -171,6 +171,8 @@ def view(client, since):
 class Shared(Steps):
     """The same agent as the child of a daemon."""
 
+    forks = True
+
     def make_daemon(self):
         return agents.AgentDaemon(self.build, self.agent, self.api, self.place, self.settings, self.profile)
 
@@ -300,6 +302,21 @@ class Shared(Steps):
             self.assertIn("quince", self.history(again))
         self.assertEqual(len(self.client().ask("plenum_list")["sessions"]), 3)
 
+    def test_a_fork(self):
+        client = self.connect()
+        client.new(self.work)
+        self.remember(client)
+        first, second = client.conversation, client.fork(self.work)
+        self.assertEqual(second is not None, self.forks)
+        if not self.forks:
+            return
+        self.assertNotEqual(first, second)
+        self.assertIn("quince", self.history(client))
+        self.assertEqual(client.end(client.prompt("remember medlar")), "end_turn")
+        client.conversation = first
+        self.assertNotIn("medlar", self.history(client))
+        self.assertEqual(len(self.client().ask("plenum_list")["sessions"]), 2)
+
     def test_the_shim(self):
         """plenum-shim where a program starts the agent: the agent's lines, and a session that ends with it."""
         shim = self.shim()
@@ -372,6 +389,7 @@ class SharedAcp(Shared):
 
 class SharedGemini(SharedAcp, Case):
     agent = agents.GEMINI
+    forks = False
 
 
 class SharedClaudeAgentAcp(SharedAcp, Case):

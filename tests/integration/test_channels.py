@@ -298,6 +298,24 @@ class Ends(Connection):
 
 
 class Load(Connection):
+    def test_a_fork(self):
+        d, agent, e, one = self.open(1)
+        rid = e.call("session/fork", sessionId="c1", cwd="/usr", mcpServers=[])
+        two = agent.child()
+        self.initialized(two)
+        m = two.wait(method="session/fork")
+        self.assertEqual(m["params"], {"sessionId": "c1", "cwd": "/usr", "mcpServers": []})
+        two.print(result(m["id"], sessionId="c2", modes=MODES))
+        self.assertEqual(e.reply(rid)["result"], {"sessionId": "c2", "modes": MODES})
+        self.turn_of(one, e, "c1")
+        self.turn_of(two, e, "c2")
+        two.exit(1)
+        e.event("child_exited")
+        e.prompt(sessionId="c2")
+        two = agent.child()
+        self.initialized(two)
+        two.wait(method="session/load", params__sessionId="c2")  # not forked again
+
     def test_a_session_of_others_is_joined(self):
         d, agent, e, one = self.open(1)
         b = self.attached(d, "s")
@@ -499,6 +517,41 @@ class Codex(CodexCase):
             child.print(delta("x", t), completed(thread=t))
             e.wait(method="turn/completed", params__threadId=t)
         self.assertEqual(e.seen(method="item/agentMessage/delta"), [])
+
+    def test_a_fork(self):
+        _, agent, e, one, two = self.open()
+        rid = e.call("thread/fork", threadId="t2", excludeTurns=True, model="small")
+        three = agent.child()
+        self.initialized(three)
+        m = three.wait(method="thread/fork")
+        self.assertEqual(m["params"], {"threadId": "t2", "excludeTurns": True, "model": "small"})
+        three.print(codex_result(m["id"], thread={"id": "t3", "turns": []}, cwd="/usr/lib"))
+        self.assertEqual(e.reply(rid)["result.thread.id"], "t3")
+        for child, t in ((two, "t2"), (three, "t3")):
+            self.run_turn(child, e, t)
+        three.exit(1)
+        e.event("child_exited")
+        e.prompt(threadId="t3")
+        three = agent.child()
+        self.initialized(three)
+        three.wait(method="thread/resume", params__threadId="t3", params__cwd="/usr/lib")  # not forked again
+
+    def test_a_program_begins_with_a_fork(self):
+        d, agent = self.begin()
+        b = self.attached(d)
+        self.ready(agent.child(), "t1")
+        d.wait_state("s", "idle")
+        e = self.editor(d)
+        e.call("initialize", clientInfo={"name": "x", "version": "1"})
+        rid = e.call("thread/fork", threadId="t1")
+        child = agent.child()
+        self.initialized(child)
+        m = child.wait(method="thread/fork", params__threadId="t1")
+        child.print(codex_result(m["id"], thread={"id": "t2", "turns": []}))
+        e.reply(rid)
+        self.run_turn(child, e, "t2")
+        b.sync()
+        self.assertEqual(b.seen(method="turn/started"), [])
 
     def test_an_unknown_thread_and_lists(self):
         _, _, e, one, two = self.open()

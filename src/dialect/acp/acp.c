@@ -233,6 +233,7 @@ const struct dialect acp_dialect = {
 	.put_step = acp_start_put,
 	.take_step = acp_start_take,
 	.kept = acp_start_kept,
+	.takes_up = acp_start_takes_up,
 	.remember = acp_start_remember,
 	.remember_change = acp_start_remember_change,
 	.noted_cost = acp_start_cost,

@@ -28,6 +28,7 @@ void acp_asks_put_cancel(struct buf *body, struct span request);
 enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start);
 bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
 enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, const char **error);
+bool acp_start_takes_up(const struct envelope *e);
 bool acp_start_remember(struct memo *memo, const struct envelope *e);
 void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer);
 int64_t acp_start_cost(const struct memo *memo);

@@ -8,6 +8,7 @@
  *   session                the result of session/new, session/load or session/resume
  *   current_mode_update, config_option_update, ~available_commands_update, ~usage_update, ~session_info_update
  *                          the newest update of this name
+ *   ~fork                  the conversation that the first child is to fork
  *   ~mode, ~options        settings for the next child; used up by the steps
  *   strict                 the mode to set if it is strict and the agent has refused it, or an option: never dropped
  *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else
@@ -79,7 +80,8 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 	bool resumes = span_is_object(span_member(span_member(can, "sessionCapabilities"), "resume"));
 	if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
 	if (!start->conversation || (!loads && !resumes)) {
-		put_session(b, id, "session/new", NULL, start);
+		_cleanup_free_ char *fork = start->conversation ? NULL : span_dup(memo_get(start->memo, "~fork"), NULL);
+		put_session(b, id, fork ? "session/fork" : "session/new", fork, start);
 		return STEP_SENT;
 	}
 	bool load = loads && !(start->told && resumes);
@@ -313,6 +315,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 	}
 	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", ask->e->request);
+	memo_set(ask->memo, "~fork", span_equals(ask->e->inner_subtype, "session/fork") ? ask->e->session_id : SPAN_NONE);
 	ask->cwd = span_member(ask->e->request, "cwd");
 	return KEPT_LATER;
 }
@@ -326,6 +329,10 @@ static enum dialect_kept on_load(struct dialect_ask *ask, struct buf *body, cons
 	if (ask->again ? !ask->ready : replay && !ask->told && !ask->ready) return KEPT_LATER;
 	put_known(body, ask);
 	return replay && !ask->again ? KEPT_REPLAY : KEPT_ANSWER;
+}
+
+bool acp_start_takes_up(const struct envelope *e) {
+	return span_equals(e->inner_subtype, "session/load") || span_equals(e->inner_subtype, "session/resume");
 }
 
 enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, const char **error) {

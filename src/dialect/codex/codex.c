@@ -213,6 +213,7 @@ const struct dialect codex_dialect = {
 	.put_step = codex_start_put,
 	.take_step = codex_start_take,
 	.kept = codex_start_kept,
+	.takes_up = codex_start_takes_up,
 	.remember = codex_start_remember,
 	.put_noted = codex_start_put_noted,
 	.ask_kind = codex_asks_kind,

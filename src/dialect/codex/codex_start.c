@@ -6,6 +6,7 @@
  *   initialize   the result of initialize
  *   params       the params of the client that began the thread
  *   thread       the result of thread/start or thread/resume
+ *   ~fork        the thread that the first child is to fork
  *   settings     the params of the newest thread/settings/updated
  *   strict       of refused settings those that are never dropped, in the same form; until there are settings again
  *   ~name, ...   the same of other notifications (notes)
@@ -60,25 +61,44 @@ static void put_members(struct buf *b, struct span object, const char *const *na
 		if (span_is_one_of(key, names) == only) span_put_member(b, key, value);
 }
 
+/* The params of the first client's own request, which names the thread; the agent knows the directory of that. */
+static void put_fork(struct buf *o, struct span fork, struct span params) {
+	static const char *const own[] = {"threadId", NULL};
+	buf_puts(o, "{\"threadId\":");
+	buf_put(o, fork.p, fork.n);
+	put_members(o, params, own, false);
+	buf_putc(o, '}');
+}
+
 /* The daemon needs no history: it has the lines, and a client that wants it asks the agent. */
-static void put_thread(struct buf *b, const char *id, const struct dialect_start *start) {
+static void put_params(struct buf *o, struct span params, const struct dialect_start *start) {
 	static const char *const own[] = {"threadId", "excludeTurns", "cwd", NULL};
-	struct span params = memo_get(start->memo, "params"), cwd = span_member(params, "cwd");
-	struct buf o = BUF_INIT(SIZE_MAX / 4);
-	buf_puts(&o, "{\"cwd\":");
+	struct span cwd = span_member(params, "cwd");
+	if (start->conversation && !cwd.p) cwd = span_member(memo_get(start->memo, "thread"), "cwd"); /* of a fork */
+	buf_puts(o, "{\"cwd\":");
 	if (span_is_string(cwd))
-		buf_put(&o, cwd.p, cwd.n);
+		buf_put(o, cwd.p, cwd.n);
 	else
-		str_put_json(&o, start->cwd, strlen(start->cwd));
+		str_put_json(o, start->cwd, strlen(start->cwd));
 	if (start->conversation) {
-		buf_puts(&o, ",\"excludeTurns\":true,\"threadId\":");
-		str_put_json(&o, start->conversation, strlen(start->conversation));
+		buf_puts(o, ",\"excludeTurns\":true,\"threadId\":");
+		str_put_json(o, start->conversation, strlen(start->conversation));
 	}
-	put_members(&o, params, own, false);
-	buf_putc(&o, '}');
+	put_members(o, params, own, false);
+	buf_putc(o, '}');
+}
+
+static void put_thread(struct buf *b, const char *id, const struct dialect_start *start) {
+	struct span params = memo_get(start->memo, "params");
+	struct span fork = start->conversation ? SPAN_NONE : memo_get(start->memo, "~fork");
+	const char *method = start->conversation ? "thread/resume" : fork.p ? "thread/fork" : "thread/start";
+	struct buf o = BUF_INIT(SIZE_MAX / 4);
+	if (fork.p)
+		put_fork(&o, fork, params);
+	else
+		put_params(&o, params, start);
 	jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, "initialized", "{}");
-	if (!o.failed)
-		jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, start->conversation ? "thread/resume" : "thread/start", o.data);
+	if (!o.failed) jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, method, o.data);
 	b->failed |= o.failed;
 	buf_free(&o);
 }
@@ -172,6 +192,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, error);
 	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
+	memo_set(ask->memo, "~fork", span_equals(ask->e->inner_subtype, "thread/fork") ? ask->e->session_id : SPAN_NONE);
 	return KEPT_LATER;
 }
 
@@ -203,6 +224,10 @@ static enum dialect_kept on_initialize(struct dialect_ask *ask, struct buf *body
 	}
 	buf_put(body, known.p ? known.p : "", known.n);
 	return known.p ? KEPT_ANSWER : KEPT_LATER;
+}
+
+bool codex_start_takes_up(const struct envelope *e) {
+	return span_equals(e->inner_subtype, "thread/resume");
 }
 
 enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, const char **error) {
