@@ -24,6 +24,7 @@ struct envelope {
 	struct span inner_request_id; /* of an answer: the id of the request or ask */
 	struct span inner_response;   /* of an answer: the content of its body */
 	bool reserved;                /* it may use a reserved name (wire/disown.h): check it */
+	bool escaped;                 /* JSON-RPC: a key beside these members has escapes, and may be one of them */
 };
 
 /* Scan p[0..n), one line without its newline. True: it is one balanced object (surrounding spaces allowed), *e is set.

@@ -62,14 +62,42 @@ static inline bool is(struct span key, const char *name, size_t n) {
 	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
 }
 
-/* The cursor is at the brace of params. */
-static bool scan_params(struct cursor *c, struct jsonrpc_members *m, const char *conversation, size_t n) {
-	const char *from = c->p;
+static inline bool enters(const struct cursor *c) {
+	return *c->p == '{' && !cursor_is_wide(c->p);
+}
+
+/* The cursor is at the brace of params.update. */
+static bool scan_update(struct cursor *c, struct jsonrpc_update *u) {
 	struct span key, value;
 	enum cursor_step step;
 	c->p++;
 	for (bool first = true; (step = cursor_next_key(c, first, &key)) == CURSOR_MEMBER; first = false) {
 		if (!cursor_skip_value(c, &value)) return false;
+		if (is(key, "sessionUpdate", 13))
+			u->name = value;
+		else if (may_be_own(key) && span_spells(key, "_meta", true))
+			u->marked |= jsonrpc_is_marked(value);
+	}
+	return step == CURSOR_END;
+}
+
+static inline bool is_update(struct span key) {
+	char first = key.n > 2 ? key.p[1] : 0;
+	if (first != '\\' && (first | 0x20) != 'u') return false;
+	return is(key, "update", 6) || span_spells(key, "update", true);
+}
+
+/* The cursor is at the brace of params. */
+static bool scan_params(struct cursor *c, struct jsonrpc_members *m, const char *conversation, size_t n,
+						struct jsonrpc_update *u) {
+	const char *from = c->p;
+	struct span key, value;
+	enum cursor_step step;
+	c->p++;
+	for (bool first = true; (step = cursor_next_key(c, first, &key)) == CURSOR_MEMBER; first = false) {
+		bool updates = u && is_update(key);
+		if (updates) u->name = SPAN_NONE;
+		if (updates && enters(c) ? !scan_update(c, u) : !cursor_skip_value(c, &value)) return false;
 		if (is(key, conversation, n)) m->conversation = value;
 	}
 	m->params = (struct span){from, (size_t)(c->p - from)};
@@ -109,28 +137,65 @@ void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_mem
 	}
 }
 
-bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation) {
+static inline bool scan_member(struct cursor *c, struct span key, struct jsonrpc_members *m, const char *conversation,
+							   size_t n, struct envelope *e, struct jsonrpc_update *u) {
+	struct span *slot = slot_of(m, key), ignored = SPAN_NONE, *value = slot ? slot : &ignored;
+	bool is_params = slot == &m->params;
+	if (is_params) m->conversation = SPAN_NONE; /* the last duplicate counts */
+	if (is_params && u) u->name = SPAN_NONE;
+	if (is_params && enters(c) ? !scan_params(c, m, conversation, n, u) : !cursor_skip_value(c, value)) return false;
+	if (slot) {
+		if (slot == &m->method && may_be_own(*value)) e->reserved |= jsonrpc_is_own(*value);
+		return true;
+	}
+	e->escaped |= memchr(key.p, '\\', key.n) != NULL;
+	if (may_be_name(key)) e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
+	return true;
+}
+
+/* Move over the text if the line has it here. */
+static inline bool pass(struct cursor *c, const char *text, size_t n) {
+	if ((size_t)(c->end - c->p) <= n || memcmp(c->p, text, n) != 0) return false;
+	c->p += n;
+	return true;
+}
+
+#define PASS(c, text) pass((c), "" text, sizeof text - 1)
+
+/* Nearly every line of the child starts like this: with its method. */
+static inline bool scan_method_first(struct cursor *c, struct jsonrpc_members *m, struct envelope *e) {
+	struct cursor at = *c;
+	if (!PASS(&at, JSONRPC_HEAD "\"method\":\"") && !PASS(&at, JSONRPC_BARE_HEAD "\"method\":\"")) return false;
+	at.p--;
+	if (!cursor_skip_value(&at, &m->method)) return false;
+	if (may_be_own(m->method)) e->reserved = jsonrpc_is_own(m->method);
+	c->p = at.p;
+	return true;
+}
+
+bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
+						 struct jsonrpc_update *u) {
 	struct cursor c = {p, p + n, wide_here()};
 	struct jsonrpc_members m = {0};
-	struct span key, ignored = SPAN_NONE;
+	struct span key;
 	size_t len = strlen(conversation);
 	enum cursor_step step;
 	*e = (struct envelope){0};
 	cursor_skip_blanks(&c);
 	const char *from = c.p;
-	if (c.p >= c.end || *c.p++ != '{') return false;
-	for (bool first = true; (step = cursor_next_key(&c, first, &key)) == CURSOR_MEMBER; first = false) {
-		struct span *slot = slot_of(&m, key), *value = slot ? slot : &ignored;
-		if (slot == &m.params) m.conversation = SPAN_NONE; /* the last duplicate counts */
-		bool inside = slot == &m.params && *c.p == '{';
-		if (inside ? !scan_params(&c, &m, conversation, len) : !cursor_skip_value(&c, value)) return false;
-		if (slot == &m.method ? may_be_own(*value) : !slot && may_be_name(key))
-			e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
-	}
+	if (c.p >= c.end || cursor_is_wide(c.p)) return false;
+	bool first = !scan_method_first(&c, &m, e);
+	if (first && *c.p++ != '{') return false;
+	for (; (step = cursor_next_key(&c, first, &key)) == CURSOR_MEMBER; first = false)
+		if (!scan_member(&c, key, &m, conversation, len, e, u)) return false;
 	if (step != CURSOR_END) return false;
 	jsonrpc_fill(e, (struct span){from, (size_t)(c.p - from)}, &m);
 	cursor_skip_blanks(&c);
 	return c.p == c.end;
+}
+
+bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation) {
+	return jsonrpc_scan_update(p, n, e, conversation, NULL);
 }
 
 bool jsonrpc_is_id(struct span id) {
@@ -149,7 +214,7 @@ struct span jsonrpc_reason(struct span response) {
 bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e) {
 	static const char *const names[] = {"id", "method", "result", "error"};
 	struct span all = splice_body(line), key, value;
-	(void)e;
+	if (!e->escaped) return false;
 	while (all.n && span_blank(*all.p)) all.p++, all.n--;
 	for (size_t at = 0; span_next_member(all, &at, &key, &value);) {
 		_cleanup_free_ char *text = memchr(key.p, '\\', key.n) ? span_dup(key, NULL) : NULL;

@@ -34,6 +34,16 @@
  * root member, has a name of the daemon. */
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation);
 
+/* The object params.update. */
+struct jsonrpc_update {
+	struct span name; /* sessionUpdate */
+	bool marked;      /* it may have the mark of an echo (jsonrpc_is_marked), in any of its spellings */
+};
+
+/* The same; also fills *u, which is zero, in the same pass. NULL: not wanted. */
+bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
+						 struct jsonrpc_update *u);
+
 struct jsonrpc_members {
 	struct span id, method, params, result, error, conversation;
 };

@@ -102,10 +102,6 @@ size_t span_values(struct span s) {
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
-bool span_is_string(struct span s) {
-	return s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
-}
-
 bool span_is_object(struct span s) {
 	return s.n >= 2 && s.p[0] == '{';
 }
@@ -116,11 +112,6 @@ bool span_is_array(struct span s) {
 
 bool span_is_true(struct span s) {
 	return s.n == 4 && same(s.p, "true", 4);
-}
-
-bool span_equals(struct span s, const char *text) {
-	size_t n = strlen(text);
-	return span_is_string(s) && s.n == n + 2 && same(s.p + 1, text, n);
 }
 
 bool span_is_one_of(struct span s, const char *const *texts) {

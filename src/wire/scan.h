@@ -62,12 +62,20 @@ bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct
 /* Return an upper bound of the number of values in a checked JSON text, including itself and keys. */
 size_t span_values(struct span s);
 
-bool span_is_string(struct span s);
+static inline bool span_is_string(struct span s) {
+	return s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+}
+
 bool span_is_object(struct span s);
 bool span_is_array(struct span s);
 bool span_is_true(struct span s);
-/* Return true if the raw content of a string span equals text (no unescaping). */
-bool span_equals(struct span s, const char *text);
+/* Return true if the raw content of a string span equals text (no unescaping). Inline: most texts are constant, and of
+ * another length. */
+static inline bool span_equals(struct span s, const char *text) {
+	size_t n = strlen(text);
+	return s.n == n + 2 && span_is_string(s) && memcmp(s.p + 1, text, n) == 0;
+}
+
 bool span_is_one_of(struct span s, const char *const *texts); /* any of them; ends with NULL */
 bool span_same(struct span a, struct span b);                 /* byte equality of raw spans */
 /* Return true if the content of a string span is `word` (whole), or begins with it, in any spelling that some parser

@@ -7,7 +7,7 @@ from statistics import median
 COLOURS = {"plenum": "#1f6feb", "pipe": "#57606a", "cat": "#8c959f", "socat": "#bf8700", "socat_b": "#9a6700",
            "node": "#2da44e", "quiet": "#8c959f", "cold": "#8c959f", "second": "#2da44e",
            "empty": "#8c959f", "live": "#57606a", "one": "#8c959f", "direct": "#8c959f",
-           "direct_second": "#2da44e"}
+           "direct_second": "#2da44e", "stream": "#8c959f"}
 LEFT, WIDTH, BAR, GAP = 150, 520, 16, 26
 
 

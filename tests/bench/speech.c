@@ -118,7 +118,9 @@ static const struct speech speeches[] = {
 		.handshake = {{"\"initialize\"", "{\"id\":%,\"result\":{\"userAgent\":\"bench\"}}\n"},
 					  {"\"initialized\"", NULL},
 					  {"\"thread/start\"", "{\"id\":%,\"result\":{\"thread\":{\"id\":\"" CONVERSATION "\"}}}\n"}},
-		.accept = "{\"id\":%,\"result\":{\"turn\":{\"id\":\"turn-1\",\"items\":[],\"status\":\"inProgress\"}}}\n",
+		.accept = "{\"id\":%,\"result\":{\"turn\":{\"id\":\"turn-1\",\"items\":[],\"status\":\"inProgress\"}}}\n"
+				  "{\"method\":\"turn/started\",\"params\":{\"threadId\":\"" CONVERSATION
+				  "\",\"turn\":{\"id\":\"turn-1\",\"items\":[],\"status\":\"inProgress\"}}}\n",
 		.result = "{\"method\":\"turn/completed\",\"params\":{\"threadId\":\"" CONVERSATION
 				  "\",\"turn\":{\"id\":\"turn-1\",\"items\":[],\"status\":\"completed\"}}}\n",
 		.is_result = "\"turn/completed\"",

@@ -131,13 +131,18 @@ START_TEST(verbs) {
 }
 END_TEST
 
+static bool hides(const char *line) {
+	struct envelope e = scanned(line);
+	return jsonrpc_hides_kind(text(line), &e);
+}
+
 START_TEST(hidden_kinds) {
 	static const char *const hidden[] = {" {\"i\\u0064\":1,\"method\":\"a\"}\n", "{\"id\":1,\"r\\u0065sult\":{}}",
 										 "{\"m\\u0065thod\":\"a\",\"id\":1}", "{\"\\u0065rror\":{},\"id\":1}"};
 	static const char *const plain[] = {"{\"method\":\"a\",\"params\":{\"i\\u0064\":1}}",
 										"{\"\\n\":1,\"method\":\"a\"}", "{\"method\":\"i\\u0064\"}", "{}"};
-	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) REQUIRE(jsonrpc_hides_kind(text(hidden[i]), NULL), "%s", hidden[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(plain); i++) REQUIRE(!jsonrpc_hides_kind(text(plain[i]), NULL), "%s", plain[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) REQUIRE(hides(hidden[i]), "%s", hidden[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++) REQUIRE(!hides(plain[i]), "%s", plain[i]);
 }
 END_TEST
 

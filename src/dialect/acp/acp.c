@@ -15,22 +15,17 @@
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 /* The subtype of an update is its name. */
-static void scan_update(struct envelope *e, struct span update, bool is_update) {
-	struct span key, value;
-	e->subtype = SPAN_NONE;
-	for (size_t at = 0; span_next_member(update, &at, &key, &value);) {
-		if (is_update && span_equals(key, "sessionUpdate")) e->subtype = value;
-		if (span_spells(key, "_meta", true)) e->reserved |= jsonrpc_is_marked(value);
-	}
-}
-
 static bool scan(const char *p, size_t n, struct envelope *e) {
-	if (!jsonrpc_scan(p, n, e, "sessionId")) return false;
-	if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
-	if (span_equals(e->type, CANCEL)) e->request_id = span_member(e->request, "requestId");
-	struct span key, value;
-	for (size_t at = 0; span_next_member(e->request, &at, &key, &value);)
-		if (span_spells(key, "update", true)) scan_update(e, value, span_equals(e->type, "session/update"));
+	struct jsonrpc_update update = {0};
+	if (!jsonrpc_scan_update(p, n, e, "sessionId", &update)) return false;
+	e->reserved |= update.marked;
+	if (!e->type.p) {
+		if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
+	} else if (span_equals(e->type, "session/update")) {
+		e->subtype = update.name;
+	} else if (span_equals(e->type, CANCEL)) {
+		e->request_id = span_member(e->request, "requestId");
+	}
 	return true;
 }
 
