@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The played child of a measurement, in C for speed: the time is spent in the program between it and the clients. It
- * answers the handshake, as the daemon requires, and begins at the first prompt. With `--speak PROTOCOL` before its
+ * answers the handshake, as the daemon requires, and begins at the first prompt. With `--speak DIALECT` before its
  * verb it speaks acp or codex instead of stream-json.
  *
  *   feeder make FILE BYTES        writes the mixed lines
@@ -188,5 +188,5 @@ int main(int argc, char **argv) {
 	if (argc >= 2 && strcmp(how, "echo") == 0) return echo();
 	if (argc >= 4 && strcmp(how, "ask") == 0) return ask(number(argv[2]), argv[3]);
 	if (argc >= 5 && strcmp(how, "pace") == 0) return pace(number(argv[2]), number(argv[3]), number(argv[4]));
-	die("usage: feeder [--speak PROTOCOL] make|deltas|relay|drain|echo|ask|pace ... (see the head of feeder.c)");
+	die("usage: feeder [--speak DIALECT] make|deltas|relay|drain|echo|ask|pace ... (see the head of feeder.c)");
 }

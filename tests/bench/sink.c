@@ -19,7 +19,7 @@
  *   --unix PATH          where to connect, or
  *   --spawn COMMAND      run by sh, its stdin and stdout are the connection
  *   --count N            clients (default 1)
- *   --speak PROTOCOL     stream-json (default: claude), acp or codex
+ *   --speak DIALECT     stream-json (default: claude), acp or codex
  *   --attach MEMBERS     attach first, with these members ("%d" is the client's number)
  *   --each N             crowd: clients per session (default 1)
  *   --rounds N           relay: repetitions
