@@ -476,24 +476,36 @@ static void ask_people(struct pending *p) {
 
 void asks_withdrawn(struct session *s, struct span child_id) {
 	struct pending *p = pending_find_child(&s->pendings, child_id);
-	if (p) settle(s, p, NULL, "cancelled", NULL, NULL);
+	if (!p) return;
+	struct buf b = NOTICE_INIT;
+	if (p->dialect->answers_withdrawn) {
+		p->dialect->put_failure(&b, child_id, PLENUM_E_CANCELLED, "the request was cancelled");
+		session_must_write(s, notice_chunk(&b));
+	}
+	settle(s, p, NULL, "cancelled", NULL, NULL);
+}
+
+static void answer_cancelled(struct session *s, const struct pending *p) {
+	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+	p->dialect->put_cancel_form(&body, p->request);
+	dialect_put_built(p->dialect, &b, span_of(p->child_id), &body);
+	session_must_write(s, notice_chunk(&b));
 }
 
 void asks_withdraw_turn(struct session *s) {
 	struct pending *p;
-	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind == ASK_TOOL && !p->act.data && !pending_part(p, ASK_PART_AGENT).p)
-			settle(s, p, NULL, "cancelled", NULL, NULL);
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
+		if (p->kind != ASK_TOOL || p->act.data || pending_part(p, ASK_PART_AGENT).p) continue;
+		if (p->dialect->answers_withdrawn) answer_cancelled(s, p);
+		settle(s, p, NULL, "cancelled", NULL, NULL);
+	}
 }
 
 void asks_cancel_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
 		if (p->kind != ASK_TOOL || p->act.data) continue;
-		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
-		p->dialect->put_cancel_form(&body, p->request);
-		dialect_put_built(p->dialect, &b, span_of(p->child_id), &body);
-		session_must_write(s, notice_chunk(&b));
+		answer_cancelled(s, p);
 		settle(s, p, NULL, "cancelled", "the turn was interrupted", NULL);
 	}
 }

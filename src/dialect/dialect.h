@@ -439,7 +439,8 @@ struct dialect {
 								  * NULL: there is none */
 	bool numbers;                /* ids of the daemon's requests to the child are numbers, else strings */
 	bool tells_answerer;         /* put_cancel() goes to the client that has answered, too: the request is over */
-	bool answers_withdrawn;      /* clients answer an ask that was withdrawn, too: such answers are dropped */
+	bool answers_withdrawn;      /* an ask that was withdrawn is answered, too: the daemon does, and drops the answers
+								  * of clients */
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
 	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */
 	bool (*skips)(struct span line);

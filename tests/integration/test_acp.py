@@ -357,8 +357,16 @@ class Permissions(AcpCase):
         a.wait(method="$/cancel_request", params__requestId=mine)
         a.send(result(mine, outcome={"outcome": "cancelled"}))
         a.sync()
-        child.caught_up()
-        self.assertEqual(child.seen(id=71), [])
+        self.assertEqual([m["error.code"] for m in child.seen(id=71)], [-32800])  # a cancelled request is answered, too
+
+    def test_a_cancelled_turn_takes_its_asks_along(self):
+        _, _, child, a = self.open()
+        _, prompt = self.turn(child, a)
+        child.print(permission(71))
+        mine = self.offered(a)
+        child.print(result(prompt, stopReason="cancelled"))
+        a.wait(method="$/cancel_request", params__requestId=mine)
+        self.assertEqual([m["result.outcome"] for m in child.seen(id=71)], [{"outcome": "cancelled"}])
 
     def test_rules_decide_by_the_kind(self):
         _, _, child, a = self.open(profile={"allow_tools": "read", "deny_tools": "delete"})
