@@ -4,8 +4,10 @@ include/plenum/protocol.h, and the commands in README work with socat and nc."""
 import json
 import os
 import re
+import select
 import subprocess
 import time
+import types
 import unittest
 
 from harness import Daemon, Timeout, build_file, TIMEOUT
@@ -42,7 +44,8 @@ def read_examples(page):
     return examples
 
 
-EXAMPLES = {**read_examples(read("man", "plenum-protocol.7")), **read_examples(read("man", "plenum-jsonrpc.7"))}
+JSONRPC = read_examples(read("man", "plenum-jsonrpc.7"))
+EXAMPLES = {**read_examples(read("man", "plenum-protocol.7")), **JSONRPC}
 
 
 def fits(want, found, ids):
@@ -96,12 +99,44 @@ class FakeAgent(unittest.TestCase):
         cls.daemon.destroy()
 
 
-class Examples(FakeAgent):
+class Socat:
+    """A user who types into socat, with the part of Client that Reader wants."""
+
+    def __init__(self, path):
+        self.p = subprocess.Popen(["socat", "-t", "60", "-", "UNIX-CONNECT:" + path], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
+        self.log, self.rest, self.eof = [], b"", False
+
+    def send(self, line):
+        self.p.stdin.write(line + b"\n")
+        self.p.stdin.flush()
+
+    def fill(self, timeout):
+        """Return true if a line came."""
+        while not self.eof and select.select([self.p.stdout], [], [], max(0, timeout))[0]:
+            data = os.read(self.p.stdout.fileno(), 65536)
+            self.eof = not data
+            *lines, self.rest = (self.rest + data).split(b"\n")
+            self.log += [types.SimpleNamespace(obj=json.loads(line)) for line in lines]
+            if lines:
+                return True
+        return False
+
+    def close(self):
+        self.p.stdin.close()
+        self.p.stdout.close()
+        self.p.wait(TIMEOUT)
+
+
+class Played(FakeAgent):
+    def connect(self, name):
+        return self.daemon.client(name)
+
     def play(self, steps):
         readers, ids = {}, {}
         for client, direction, line in steps:
             if client not in readers:
-                readers[client] = Reader(self.daemon.client(client))
+                readers[client] = Reader(self.connect(client))
             if direction == "->":
                 for name, value in ids.items():
                     line = line.replace('"%s"' % name, json.dumps(value))
@@ -110,15 +145,31 @@ class Examples(FakeAgent):
                 readers[client].expect(line, ids)
 
 
-def add_example(name, steps):
+class Examples(Played):
+    """Those of plenum-protocol(7)."""
+
+
+class ExamplesBySocat(Played):
+    """Those of plenum-jsonrpc(7), as its reader tries them."""
+
+    def connect(self, name):
+        socat = Socat(self.daemon.socket)
+        self.addCleanup(socat.close)
+        return socat
+
+
+def add_example(case, name, steps):
     def test(self):
         self.play(steps)
 
-    setattr(Examples, "test_" + name.replace("-", "_"), test)
+    setattr(case, "test_" + name.replace("-", "_"), test)
 
 
+for _name, _steps in JSONRPC.items():
+    add_example(ExamplesBySocat, _name, _steps)
 for _name, _steps in EXAMPLES.items():
-    add_example(_name, _steps)
+    if _name not in JSONRPC:
+        add_example(Examples, _name, _steps)
 
 
 class Typed(FakeAgent):
