@@ -140,7 +140,7 @@ static void run_resume(json_t *id, json_t *params) {
 
 static void run_list(json_t *id, json_t *params) {
 	(void)params;
-	json_t *list = js_make("[]"), *stored = conversation_stored(NULL);
+	json_t *list = js_make("[]"), *stored = conversation_stored();
 	JS_EACH (name, stored) js_add(list, js_make("{sessionId:%O,cwd:%o}", name.v, js_cwd()));
 	json_decref(stored);
 	rpc_reply(id, js_make("{sessions:%o}", list));

@@ -424,7 +424,7 @@ static void run_read(json_t *id, json_t *params) {
 
 static void run_list(json_t *id, json_t *params) {
 	(void)params;
-	json_t *data = js_make("[]"), *stored = conversation_stored(NULL);
+	json_t *data = js_make("[]"), *stored = conversation_stored();
 	JS_EACH (name, stored) js_add(data, thread(json_string_value(name.v), js_make("[]")));
 	json_decref(stored);
 	rpc_reply(id, js_make("{data:%o,nextCursor:null}", data));

@@ -47,7 +47,7 @@ static bool load(const char *id) {
 	return true;
 }
 
-json_t *conversation_stored(json_t **last) {
+json_t *conversation_stored(void) {
 	DIR *d = dir ? opendir(dir) : NULL;
 	json_t *ids = js_make("[]");
 	struct timespec newest = {0};
@@ -55,12 +55,10 @@ json_t *conversation_stored(json_t **last) {
 		struct stat st;
 		size_t n = strlen(e->d_name);
 		if (n < 7 || strcmp(e->d_name + n - 6, ".jsonl") != 0 || fstatat(dirfd(d), e->d_name, &st, 0) < 0) continue;
-		json_t *id = js_text(e->d_name, n - 6);
-		js_add(ids, id);
 		const struct timespec *t = &st.st_mtim;
-		if (t->tv_sec != newest.tv_sec ? t->tv_sec < newest.tv_sec : t->tv_nsec < newest.tv_nsec) continue;
-		newest = *t;
-		if (last) *last = id;
+		bool older = t->tv_sec != newest.tv_sec ? t->tv_sec < newest.tv_sec : t->tv_nsec < newest.tv_nsec;
+		if (!older) newest = *t;
+		json_array_insert_new(ids, older ? json_array_size(ids) : 0, js_text(e->d_name, n - 6));
 	}
 	if (d) closedir(d);
 	return ids;
@@ -77,13 +75,12 @@ static void write_line(const json_t *message) {
 }
 
 enum conversation_start conversation_start(void) {
-	json_t *last = NULL, *made = js_uuid();
+	_cleanup_json_ json_t *made = js_uuid();
 	agent.messages = js_make("[]");
 	find_dir();
 	js_replace(&agent.id, agent.session_id ? agent.session_id : json_string_value(made));
-	json_decref(made);
-	_cleanup_json_ json_t *ids = agent.resume_last ? conversation_stored(&last) : NULL;
-	const char *old = agent.resume ? agent.resume : json_string_value(last);
+	_cleanup_json_ json_t *ids = agent.resume_last ? conversation_stored() : NULL;
+	const char *old = agent.resume ? agent.resume : json_string_value(json_array_get(ids, 0));
 	if (old && !load(old) && agent.resume) return CONVERSATION_UNKNOWN;
 	if (old && !agent.fork) {
 		js_replace(&agent.id, old);

@@ -21,4 +21,4 @@ void conversation_add(const char *role, json_t *content, json_t *answered);
 void conversation_append(const json_t *texts); /* append blocks to the last message */
 void conversation_reset(const char *id);       /* drop the messages */
 bool conversation_open(const char *id);        /* read its file; false: there is none */
-json_t *conversation_stored(json_t **last);    /* ids; new; *last: the one written last, if any */
+json_t *conversation_stored(void);             /* the ids, the one written last first; new */
