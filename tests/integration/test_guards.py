@@ -11,27 +11,35 @@ from test_hooks import DENY, POST, PRE, Hooks
 class RegistrationTest(Hooks):
     """No registration, repeated, refused or late, lets a tool run that a guard did not see."""
 
+    @staticmethod
+    def apply(child, got=None):
+        """The child takes the table of an initialize (default: of the next one)."""
+        child.reply(got or child.request("initialize"), {"commands": [], "hooks_applied": True})
+
+    def guarded(self, **mode):
+        """A session whose client has registered PRE: (child, client, the callback's id)."""
+        _, _, child, a = self.open(mode=mode)
+        a.send(init("1", PRE))
+        if mode.get("init") == "manual":
+            self.apply(child)
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
+        return child, a, self.ids(child, "PreToolUse")[0]
+
     def test_callback_by_an_old_id_while_the_table_is_replaced(self):
         """The owner registers its hooks again; until the child has the new table it calls the old ids."""
-        _, _, child, a = self.open(mode={"init": "manual"})
-        a.send(init("1", PRE))
-        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
-        a.answer("1")
-        old = self.ids(child, "PreToolUse")[0]
+        child, a, old = self.guarded(init="manual")
         a.send(init("2", {"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["hook_0"]}]}))
         second = child.request("initialize")
         child.print(hook("k-1", old))
         self.refuses(child.answer("k-1"))
-        child.reply(second, {"commands": [], "hooks_applied": True})
+        self.apply(child, second)
         a.answer("2")
         child.print(hook("k-2", old))
         self.assertEqual(child.answer("k-2")["response.subtype"], "error")
 
     def test_old_cli_keeps_the_old_table_until_the_turn_ends(self):
         """2.1.197 calls the old ids for the rest of the turn."""
-        _, _, child, a = self.open(mode={"init": "197", "session_id": "conv-1"})
-        self.register(a, PRE)
-        old = self.ids(child, "PreToolUse")[0]
+        child, a, old = self.guarded(init="197", session_id="conv-1")
         child.prompted(a, "x", uuid="u")
         self.register(a, {"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["hook_0"]}]})
         child.print(hook("k-1", old))
@@ -54,24 +62,18 @@ class RegistrationTest(Hooks):
         self.assertEqual(child.answer("k-1")["response.response"], {})
 
     def test_refused_registration_keeps_the_guards_before(self):
-        _, _, child, a = self.open()
-        self.register(a, PRE)
-        old = self.ids(child, "PreToolUse")[0]
+        child, a, old = self.guarded()
         self.assertEqual(a.initialize({"PreToolUse": [{"hookCallbackIds": "no array"}]})["response.subtype"], "error")
         child.print(hook("k-1", old))
         a.send(ok(self.called(a)["request_id"], {"decision": "block", "reason": "mine"}))
         self.refuses(child.answer("k-1"))
 
     def test_registration_refused_by_the_child_keeps_the_guards_before(self):
-        _, _, child, a = self.open(mode={"init": "manual"})
-        a.send(init("1", PRE))
-        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
-        a.answer("1")
-        old = self.ids(child, "PreToolUse")[0]
+        child, a, old = self.guarded(init="manual")
         a.send(init("2", {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["hook_0"]}]}))
         child.print(err(child.request("initialize")["request_id"], "bad hooks"))
         self.assertEqual(a.answer("2")["response.subtype"], "error")
-        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        self.apply(child)
         child.print(hook("k-1", old))
         a.send(ok(self.called(a)["request_id"], {"decision": "block", "reason": "mine"}))
         self.refuses(child.answer("k-1"))
@@ -114,7 +116,7 @@ class RegistrationTest(Hooks):
         a, b = d.attached(name="guard"), d.attached()
         child = agent.child()
         a.send(init("1", PRE))
-        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        self.apply(child)
         a.answer("1")
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")

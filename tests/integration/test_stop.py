@@ -158,8 +158,11 @@ class SleepTest(Case):
         child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [{"id": "t"}]},
                     dict(RESULT, user_message_uuids=["u"]))
         a.wait(type="result")
-        time.sleep(0.5)  # more than idle_sleep: checks that nothing happens meanwhile
-        child.mark(a)
+        d.client().send(user("y", uuid="v", session_id="other"))  # one without such work, idle later than the first
+        other = agent.child()
+        other.wait(type="user", uuid="v")
+        other.print(dict(RESULT, user_message_uuids=["v"]))
+        d.wait_state("other", "asleep")
         self.assertEqual(d.state_of("s"), "idle")
         child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": []})
         d.wait_state("s", "asleep")

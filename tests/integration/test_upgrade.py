@@ -11,7 +11,7 @@ import threading
 import time
 
 import unittest
-from harness import (PYTHON, RESULT, TIMEOUT, Case, Client, agents_of, allow, build_file, dump, hook, mcp, ok, perm,
+from harness import (PYTHON, RESULT, TIMEOUT, Case, Client, agents_of, allow, build_file, dump, hook, inotify, mcp, ok, perm,
                      until, user)
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
@@ -151,6 +151,7 @@ class Idle(Upgrade):
             self.assertEqual(child.had("eof"), [])
 
     def test_new_clients_and_a_file_that_goes(self):
+        os.close(inotify())  # by which the daemon sees that its socket is gone
         d, agent = self.start()
         self.upgrade(d)
         d.attached()
@@ -343,7 +344,7 @@ for line in f:
         until(lambda: d.fd_count() == n - 2, what="all to be given back: %s" % d.fd_list())
 
     def test_much_on_the_tape(self):
-        """A full tape is restored in a moment: the pause is measured at a client that sends requests all the time."""
+        """A full tape is restored with little work, measured in time of the processor."""
         d, agent = self.start(limits={"client_lag_soft_time": "10min"})  # the last one is not read from before its turn
         clients = [d.attached("s%d" % i) for i in range(3)]
         for c in clients:
@@ -352,15 +353,10 @@ for line in f:
             child.print(b'{"type":"test_end"}\n')
         for c in clients:
             c.slurp(b'"test_end"', 60)
-        c = d.client()
-        rid = c.ask("plenum_upgrade")
-        worst, last = 0, time.monotonic()
-        while not c.inbox:
-            c.sync() if not c.seen(type="control_response", **{"response.request_id": rid}) else None
-            now = time.monotonic()
-            worst, last = max(worst, now - last), now
-        c.answer(rid)
-        self.assertLess(worst, 5)  # tens of milliseconds on an idle machine
+        cpu = d.cpu()
+        d.call("plenum_upgrade")
+        d.client().sync()
+        self.assertLess(d.cpu() - cpu, 5)  # tens of milliseconds
         b = d.attached("s1", replay={"last": 5})
         b.wait(type="test_end")
 
