@@ -4,11 +4,9 @@
     class Thing(Case):
         def test_it(self):
             d, agent = self.start()                 # plenumd with the profile `agent` as the default one
-            a = d.client()
-            a.attach(session="work")
-            child = agent.child()                   # the child that the daemon started
-            a.send(user("hi"))
-            child.wait(type="user")                 # a line that reached its stdin
+            a = d.attached("work")                  # a client of a session
+            child = agent.child()                   # the child that the daemon started; the three at once: self.open()
+            child.prompted(a, "hi")                 # a line of the client reaches its stdin
             child.print(RESULT)                     # a line on its stdout
             a.wait(type="result")
 
