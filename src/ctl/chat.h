@@ -53,6 +53,7 @@ struct chat {
 	char *sent;              /* its text until the daemon is known to have it, else NULL */
 	size_t sent_len;
 	bool again;                                 /* the daemon is another: send it again after the replay */
+	bool unanswered;                            /* the daemon went away before the result: the replay may have it */
 	char own[CHAT_OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
 	size_t n_own;
 	int64_t live;                    /* lines with a lower number are history: shown, and nothing else */

@@ -149,10 +149,12 @@ void chat_take_line(struct chat *ch, const struct incoming *in) {
 	learn(ch, in);
 	bool end = in->speech->ends(&ch->turn, in) && *ch->turn.uuid;
 	bool bad = end && speech_find(in, SPEECH_END, &f) && f.bad;
-	if (!is_history(ch, in))
+	bool history = is_history(ch, in);
+	if (!history)
 		take_live(ch, in); /* *in is no longer valid */
 	else if ((!event.p || !is_noise(event)) && !is_own_echo(ch, in))
 		show_line(&ch->show, in);
+	if (history && ch->unanswered && speech_find(in, SPEECH_END, &f)) ch->waiting = false;
 	if (!end) return;
 	ch->waiting = false;
 	if (!ch->terminal && bad && !chat_is_starting(ch)) ch->code = CTL_REFUSED; /* else the reason follows */

@@ -179,7 +179,7 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 	ch->lost_at = 0;
 	chat_status_state(ch, state);
 	ch->again = ch->sent && ch->speech->keeps;
-	ch->waiting = ch->waiting && ch->speech->keeps && (ch->busy || ch->again); /* else no reply comes here */
+	ch->unanswered = ch->waiting && !ch->again;
 	bool cut = span_is_true(span_member(body, "replay_cut"));
 	show_note(&ch->show, SHOW_DIM, "-- the daemon is back; %s",
 			  cut ? "lines from meanwhile may be missing" : "nothing is missing");
@@ -189,9 +189,27 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 
 /* The prompt that the lost daemon may not have read, unless the replayed lines have shown it. It runs once. */
 static void send_again(struct chat *ch) {
-	if (!ch->again || !ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
 	ch->again = false;
 	ch->waiting = ch->speech->prompt(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
+}
+
+/* Its agent ended with the daemon, or the agent would run it a second time. */
+static void give_up(struct chat *ch) {
+	bool lost = ch->waiting && !ch->busy;
+	ch->unanswered = false;
+	if (lost || !ch->speech->keeps) forget_sent(ch);
+	ch->waiting = ch->waiting && ch->busy && (ch->speech->keeps || ch->speech->names_turns); /* else no reply comes */
+	if (!lost) return;
+	*ch->turn.name = *ch->turn.running = 0;
+	show_note(&ch->show, SHOW_RED,
+			  "-- your last prompt has no result, and gets none: the daemon went away (send it again)");
+	chat_prompt_sign(ch);
+}
+
+static void end_replay(struct chat *ch) {
+	if (!ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
+	if (ch->again) send_again(ch);
+	if (ch->unanswered) give_up(ch);
 }
 
 void chat_take(struct chat *ch, const struct incoming *in) {
@@ -201,7 +219,7 @@ void chat_take(struct chat *ch, const struct incoming *in) {
 		take_attached(ch, in);
 	else
 		chat_take_line(ch, in);
-	send_again(ch);
+	end_replay(ch);
 }
 
 /* All that has come. */

@@ -856,6 +856,36 @@ class Acp(FakeCase, ChatCase):
         self.say(s, "@text again@")
         s.wait("again\n-- success, ")
 
+    LOST = "-- your last prompt has no result, and gets none: the daemon went away (send it again)"
+
+    def test_a_prompt_without_a_result(self):
+        """Sent again it might run twice: the user decides."""
+        s = self.asked()
+        self.d.kill9()
+        s.wait("the daemon is away")
+        self.d.start()
+        s.wait("the daemon is back", self.LOST)
+        s.typed("> ")
+        s.keys("Up")
+        s.wait(re.compile(r"\n> @text first@ @tool Bash .*$"))
+        s.keys("C-u")
+        s.typed("> ")
+        self.say(s, "@text again@")
+        s.wait("again\n-- success, ")
+        self.assertFalse(os.path.exists(self.made))
+
+    def test_a_prompt_that_was_answered_is_not_lost(self):
+        s = self.chat()
+        self.say(s, "@text hello@")
+        s.wait("hello\n-- success, ")
+        self.d.kill9()
+        s.wait("the daemon is away")
+        self.d.start()
+        s.wait("the daemon is back")
+        self.say(s, "@text again@")
+        s.wait("again\n-- success, ")
+        self.assertNotIn("no result", s.text())
+
     def test_commands_are_completed(self):
         s = self.chat()
         s.write("/comp")
@@ -881,7 +911,18 @@ class Codex(FakeCase, ChatCase):
 
     PROFILE = "fake-codex"
 
-    chat, say = Acp.chat, Acp.say
+    chat, say, LOST = Acp.chat, Acp.say, Acp.LOST
+
+    def test_a_prompt_without_a_result(self):
+        s = self.chat(columns=100)
+        self.say(s, '@tool Bash {"command":"touch %s"}@' % self.made)
+        s.wait(re.compile(r"allow\? \[y, n, a\]$"))
+        self.d.kill9()
+        s.wait("the daemon is away")
+        self.d.start()
+        s.wait("the daemon is back", self.LOST)
+        self.say(s, "@text again@")
+        s.wait("again\n-- success, ")
 
     def test_a_conversation(self):
         s = self.chat(columns=100)
