@@ -124,7 +124,9 @@ static bool next(const struct incoming *in, size_t *at, struct speech_fact *f) {
 
 static const char *const tools[][2] = {{"item/commandExecution/requestApproval", "\"commandExecution\""},
 									   {"item/fileChange/requestApproval", "\"fileChange\""},
-									   {"item/permissions/requestApproval", "\"permissions\""}};
+									   {"item/permissions/requestApproval", "\"permissions\""},
+									   {"execCommandApproval", "\"commandExecution\""},
+									   {"applyPatchApproval", "\"fileChange\""}};
 
 #define AMEND "acceptWithExecpolicyAmendment"
 
@@ -139,7 +141,13 @@ static struct span offered(const struct speech_ask *ask, const char *word) {
 	return SPAN_NONE;
 }
 
+/* The approvals of the first protocol have other words. */
+static bool is_old(const struct speech_ask *ask) {
+	return span_member(ask->body, "conversationId").p;
+}
+
 static struct span always_of(const struct speech_ask *ask) {
+	if (is_old(ask)) return span_of("\"approved_for_session\"");
 	struct span session = offered(ask, "\"acceptForSession\"");
 	return session.p ? session : offered(ask, "\"" AMEND "\"");
 }
@@ -157,8 +165,9 @@ static void read_approval(struct speech_ask *ask) {
 	if (!span_is_string(ask->about)) ask->about = span_member(ask->body, "grantRoot");
 	ask->reason = span_member(ask->body, "reason");
 	ask->can_remember = words && always.p;
-	ask->yes = span_of("\"accept\"");
-	ask->no = span_of("\"decline\"");
+	ask->yes = span_of(is_old(ask) ? "\"approved\"" : "\"accept\"");
+	ask->no = span_of(is_old(ask) ? "\"denied\"" : "\"decline\"");
+	if (is_old(ask) && !ask->input.p) ask->input = span_member(ask->body, "fileChanges");
 	if (ask->can_remember) ask->always = span_is_string(always) ? always : span_of("\"" AMEND "\"");
 }
 
@@ -177,6 +186,9 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 }
 
 static struct span decision_of(const struct speech_ask *ask, const struct speech_decision *d) {
+	if (!d->allow && is_old(ask))
+		return span_of(d->interrupt ? "\"abort\"" : "{\"denied\":{\"rejection\":\"the user denied it\"}}");
+	if (is_old(ask) && !d->always) return ask->yes;
 	if (!d->allow) return span_of(d->interrupt ? "\"cancel\"" : "\"decline\"");
 	return d->always ? always_of(ask) : offered(ask, "\"accept\"");
 }

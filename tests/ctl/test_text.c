@@ -475,6 +475,20 @@ START_TEST(a_codex_approval_is_answered_by_its_decisions) {
 }
 END_TEST
 
+START_TEST(an_old_codex_approval_has_other_words) {
+	const struct speech_decision yes = {.allow = true}, always = {.allow = true, .always = true}, no = {0},
+								 end = {.interrupt = true};
+	static const char command[] = "{\"id\":3,\"method\":\"execCommandApproval\",\"params\":{\"conversationId\":\"c\","
+								  "\"command\":[\"ls\"]}}";
+	static const char patch[] = "{\"id\":3,\"method\":\"applyPatchApproval\",\"params\":{\"conversationId\":\"c\","
+								"\"fileChanges\":{\"/x\":{}}}}";
+	answers_in(&speech_codex, command, yes, DECIDED("\"approved\""));
+	answers_in(&speech_codex, patch, always, DECIDED("\"approved_for_session\""));
+	answers_in(&speech_codex, patch, no, DECIDED("{\"denied\":{\"rejection\":\"the user denied it\"}}"));
+	answers_in(&speech_codex, command, end, DECIDED("\"abort\""));
+}
+END_TEST
+
 int main(void) {
 	Suite *s = suite_create("ctl");
 	TCase *t = tcase_create("all");
@@ -501,6 +515,7 @@ int main(void) {
 	tcase_add_test(t, a_codex_turn_is_shown);
 	tcase_add_test(t, a_codex_prompt_gets_the_name_of_its_turn);
 	tcase_add_test(t, a_codex_approval_is_answered_by_its_decisions);
+	tcase_add_test(t, an_old_codex_approval_has_other_words);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

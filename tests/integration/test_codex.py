@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Sessions whose agent and clients speak the protocol of codex app-server."""
+import itertools
+
 from codex import (AMEND, COMMAND, FILE, SETTINGS, CodexCase, approval, change, completed, decided, delta, error, note,
                    result, rpc, started)
 from harness import until
@@ -358,6 +360,98 @@ class Approvals(CodexCase):
         child.print(rpc("item/permissions/requestApproval", 71, threadId="t1", turnId="turn1", itemId="i", cwd="/",
                         permissions={"network": {"enabled": True}}))
         self.assertEqual(child.wait(id=71)["result"], {"permissions": {}})
+
+    QUESTIONS = {"threadId": "t1", "turnId": "turn1", "itemId": "q", "isBlocking": True, "autoResolutionMs": None,
+                 "questions": [{"id": "color", "header": "h", "question": "which?", "isOther": False, "isSecret": False,
+                                "options": None}]}
+    OLD = {"conversationId": "t1", "callId": "c", "approvalId": None, "reason": None}
+    RULE, HOST = ["git", "push"], {"host": "example.org", "action": "allow"}
+    DENIED = {"denied": {"rejection": "no"}}
+
+    def kinds(self):
+        """Each kind of question: (method, params, invalid results, valid results with their decisions)."""
+        item = {"threadId": "t1", "turnId": "turn1", "itemId": "i", "startedAtMs": 1}
+        return (
+            (COMMAND, dict(item, command="git push", proposedExecpolicyAmendment=self.RULE,
+                           proposedNetworkPolicyAmendments=[self.HOST]),
+             [{"decision": "approved"}, {"decision": {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["git"]}}},
+              {"decision": {"applyNetworkPolicyAmendment": {"network_policy_amendment": dict(self.HOST, host="x")}}}],
+             [({"decision": {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": self.RULE}}}, "allow"),
+              ({"decision": {"applyNetworkPolicyAmendment": {"network_policy_amendment": self.HOST}}}, "allow")]),
+            (FILE, item, [{"decision": AMEND}, {}], [({"decision": "accept"}, "allow"), ({"decision": "cancel"}, "deny")]),
+            ("item/permissions/requestApproval", dict(item, cwd="/", permissions={"network": {"enabled": True}}),
+             [{"decision": "accept"}, {"permissions": {}, "scope": "ever"}],
+             [({"permissions": {}}, "deny"), ({"permissions": {"network": {"enabled": True}}, "scope": "session"}, "allow")]),
+            ("item/tool/requestUserInput", self.QUESTIONS,
+             [{}, {"answers": []}, {"answers": {"color": "red"}}, {"answers": {"color": {"answers": [1]}}}],
+             [({"answers": {"color": {"answers": ["red"]}}}, "answered"), ({"answers": {}}, "cancelled")]),
+            ("mcpServer/elicitation/request", {"threadId": "t1", "serverName": "x", "mode": "url", "message": "?", "url": "u"},
+             [{}, {"action": "allow"}, {"decision": "accept"}],
+             [({"action": "accept", "content": None}, "allow"), ({"action": "decline", "content": None}, "deny")]),
+            ("execCommandApproval", dict(self.OLD, command=["bash", "-lc", "ls x"], cwd="/", parsedCmd=[]),
+             [{"decision": "accept"}, {"decision": {}}, {"decision": dict(self.DENIED, x={})}, {"decision": {"denied": 1}}],
+             [({"decision": "approved"}, "allow"), ({"decision": "abort"}, "deny"), ({"decision": self.DENIED}, "deny"),
+              ({"decision": {"approved_execpolicy_amendment": {"proposed_execpolicy_amendment": ["ls"]}}}, "allow")]),
+            ("applyPatchApproval", dict(self.OLD, fileChanges={"/tmp/x": {"add": {"content": ""}}}, grantRoot=None),
+             [{"decision": "accept"}], [({"decision": "approved_for_session"}, "allow"), ({"decision": "timed_out"}, "deny")]),
+        )
+
+    def test_every_kind_of_question(self):
+        """An answer that the agent would use up as a refusal is refused to its sender."""
+        _, _, child, a, b = self.open(2)
+        rid = itertools.count(100)
+        for method, params, bad, good in self.kinds():
+            for body, decision in good:
+                with self.subTest(method=method, result=body):
+                    theirs = next(rid)
+                    child.print(rpc(method, theirs, **params))
+                    mine, hers = (self.offered(c, method) for c in (a, b))
+                    for wrong in bad:
+                        a.send(result(mine, **wrong))
+                        self.assertIn("still open", a.event("error", code="bad_answer")["params.error"])
+                    b.send(result(hers, **body))
+                    self.assertEqual(child.wait(id=theirs)["result"], body)
+                    a.event("settled", decision=decision, request_id=mine)
+                    m = a.wait(method="serverRequest/resolved", params__requestId=mine)
+                    self.assertEqual(m["params.threadId"], "t1")
+
+    def test_nobody_is_left_to_ask(self):
+        d, _, child, a = self.open(profile={"permission_wait": "20ms"})
+        o = self.attached(d, role="observer")
+        a.close()
+        o.event("detached")
+        closed = {"execCommandApproval": "denied", "applyPatchApproval": "denied", COMMAND: "decline", FILE: "decline",
+                  "item/permissions/requestApproval": {}, "item/tool/requestUserInput": {},
+                  "mcpServer/elicitation/request": "cancel"}
+        for rid, (method, params, _, _) in enumerate(self.kinds()):
+            child.print(rpc(method, rid, **params))
+            m = child.wait(id=rid)["result"]
+            value = next(m[key] for key in ("decision", "permissions", "answers", "action") if key in m)
+            if closed[method] == "denied":
+                self.assertIn("no client answered", value["denied"]["rejection"])
+            else:
+                self.assertEqual(value, closed[method])
+        for rid, method in enumerate(("item/tool/call", "attestation/generate", "account/chatgptAuthTokens/refresh"), 50):
+            child.print(rpc(method, rid, threadId="t1"))
+            self.assertEqual(child.wait(id=rid)["error.code"], -32601)
+
+    def test_rules_decide_the_old_questions_too(self):
+        _, _, child, a = self.open(profile={"allow_tools": "fileChange", "deny_tools": "commandExecution"})
+        (command, patch) = [(method, params) for method, params, _, _ in self.kinds() if "Approval" in method[-8:]
+                            and "/" not in method]
+        child.print(rpc(command[0], 71, **command[1]), rpc(patch[0], 72, **patch[1]))
+        self.assertIn("commandExecution", child.wait(id=71)["result.decision.denied.rejection"])
+        self.assertEqual(child.wait(id=72)["result.decision"], "approved")
+
+    def test_what_a_question_is_about(self):
+        d, _, child, a = self.open()
+        w = self.editor(d)
+        w.ok("_plenum/subscribe")
+        for rid, (method, params, _, _) in enumerate(self.kinds()):
+            child.print(rpc(method, rid, **params))
+            self.offered(a, method)
+        self.assertEqual([w.event("attention", request_subtype=method)["params.summary"] for method, _, _, _ in self.kinds()],
+                         ["git push", FILE, "item/permissions/requestApproval", "which?", "?", "ls x", "/tmp/x"])
 
     def test_it_outlives_its_client_and_is_offered_again(self):
         d, _, child, a = self.open()

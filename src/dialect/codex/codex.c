@@ -93,6 +93,7 @@ static void put_failure(struct buf *b, struct span id, const char *code, const c
 static void put_cancel(struct buf *b, struct span id, struct span request) {
 	struct span thread = span_member(request, "threadId");
 	if (!request.p) return;
+	if (!thread.p) thread = span_member(request, "conversationId");
 	buf_puts(b, JSONRPC_BARE_HEAD "\"method\":\"" RESOLVED "\",\"params\":{");
 	if (thread.p) {
 		buf_puts(b, "\"threadId\":");
