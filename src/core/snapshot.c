@@ -65,6 +65,7 @@ void snapshot_read(struct snapshot *sn, const struct dialect *d, struct chunk li
 	if (r->resets) snapshot_forget_init(sn);
 	if (r->begins) take_init(sn, body, r);
 	snapshot_mode(sn, r->mode);
+	if (!r->begins) snapshot_model(sn, r->model);
 	if (r->tasks == REPORT_TASKS)
 		take_tasks(sn, r->task);
 	else if (r->tasks && !sn->tasks_told && span_is_string(r->task)) /* reported one by one */
@@ -77,6 +78,10 @@ void snapshot_taped(struct snapshot *sn, uint64_t seq) {
 
 void snapshot_mode(struct snapshot *sn, struct span mode) {
 	if (span_is_string(mode)) take(&sn->mode, mode, WORD_MAX);
+}
+
+void snapshot_model(struct snapshot *sn, struct span model) {
+	if (span_is_string(model)) take(&sn->model, model, WORD_MAX);
 }
 
 /* If an old child does not report the result, "default" stands for a model known only to the child. */

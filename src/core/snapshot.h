@@ -28,6 +28,7 @@ void snapshot_taped(struct snapshot *sn, uint64_t seq);
 /* The child has confirmed a client's request: `what` has this value (raw JSON, or absent). */
 void snapshot_changed(struct snapshot *sn, const struct dialect *d, const char *what, struct span value);
 void snapshot_mode(struct snapshot *sn, struct span mode); /* not a string: no change */
+void snapshot_model(struct snapshot *sn, struct span model);
 /* The conversation has changed, and with it the next system/init. */
 void snapshot_forget_init(struct snapshot *sn);
 static inline bool snapshot_has_tasks(const struct snapshot *sn) {

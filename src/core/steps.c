@@ -139,6 +139,7 @@ enum steps_end steps_answered(struct call *call, const struct envelope *e, char 
 	*why = buf_steal(&text, NULL);
 	if (!good) return STEPS_REFUSED;
 	if (d->take_step && d->confirmed) snapshot_mode(&s->snapshot, d->confirmed(e));
+	if (d->step_model) snapshot_model(&s->snapshot, d->step_model(e));
 	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
 	if (s->broken == BROKEN_SECOND) return STEPS_ENDED;
 	if (d->take_step && n > 0 && !session_conversation(s)) { /* its lines could not be told from those of others */

@@ -127,6 +127,16 @@ static bool is_history(const struct chat *ch, const struct incoming *in) {
 	return follow_seq(in, &seq) && seq < ch->live;
 }
 
+/* Return true for a part of the conversation that the agent repeats while our prompt wakes it. */
+static bool is_repeated(const struct chat *ch, const struct incoming *in) {
+	static const enum speech_kind kinds[] = {SPEECH_PIECE, SPEECH_TEXT, SPEECH_CALL, SPEECH_RESULT, SPEECH_ECHO};
+	struct speech_fact f;
+	if (!ch->waiting || chat_is_starting(ch) || strcmp(ch->state, PLENUM_ST_STARTING) != 0) return false;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (speech_find(in, kinds[i], &f)) return true;
+	return false;
+}
+
 static void take_live(struct chat *ch, const struct incoming *in) {
 	struct span event = follow_event(in);
 	struct speech_fact f;
@@ -136,7 +146,7 @@ static void take_live(struct chat *ch, const struct incoming *in) {
 		take_request(ch, in);
 	} else if (speech_find(in, SPEECH_WITHDRAW, &f)) {
 		chat_question_drop(ch, f.id);
-	} else if (!is_own_echo(ch, in)) {
+	} else if (!is_own_echo(ch, in) && !is_repeated(ch, in)) {
 		show_line(&ch->show, in);
 	}
 }

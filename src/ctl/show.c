@@ -313,8 +313,9 @@ static bool is_told(struct span line, const char *event) {
 	if (strcmp(event, PLENUM_EV_TURN_STARTED) == 0 || strcmp(event, PLENUM_EV_TURN_ENDED) == 0 ||
 		strcmp(event, PLENUM_EV_FAILED) == 0)
 		return true;
+	bool same = span_same(state, span_member(line, "previous")) && !span_member(line, "reason").p;
 	return strcmp(event, PLENUM_EV_SESSION_STATE) == 0 &&
-		   (span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
+		   (same || span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
 }
 
 static void put_members(struct buf *b, struct span line) {

@@ -229,10 +229,8 @@ static enum plenum_result interrupt(struct plenum *p, const struct speech_turn *
 }
 
 static const char *setting(bool mode, const char *value, json_t **members) {
-	(void)mode;
-	(void)value;
-	*members = NULL;
-	return NULL;
+	*members = mode ? NULL : json_pack("{s:s}", "model", value);
+	return mode ? NULL : "thread/settings/update"; /* a mode is several settings */
 }
 
 const struct speech speech_codex = {

@@ -328,6 +328,8 @@ struct dialect {
 	 * conversation, before a turn begins and without a trace in it. A step is then for a child that did not answer the
 	 * one before, and none is needed if the conversation is known. */
 	bool (*take_step)(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
+	/* Return the model in the answer to a step. NULL: a line says it (struct report). */
+	struct span (*step_model)(const struct envelope *e);
 	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
 	/* Return true if such a request takes up the conversation that it names; else it begins one. */

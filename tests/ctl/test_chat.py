@@ -855,6 +855,18 @@ class Acp(FakeCase, ChatCase):
         s.wait("the daemon is back")
         self.say(s, "@text again@")
         s.wait("again\n-- success, ")
+        self.assertEqual(s.text().count("> @text hello@"), 1)  # the agent has repeated it
+
+    def test_the_conversation_that_it_resumes_is_shown(self):
+        s = self.chat()
+        self.say(s, "@text hello@")
+        s.wait("hello\n-- success, ")
+        s.keys("C-d")
+        s.ended()
+        conversation = self.d.sessions()["work"]["conversation_id"]
+        self.ctl("stop", "--forget", "work")
+        t = self.screen(build_file("plenumctl"), "chat", "-r", conversation, "work")
+        t.wait("> @text hello@", "\nhello\n")
 
     LOST = "-- your last prompt has no result, and gets none: the daemon went away (send it again)"
 

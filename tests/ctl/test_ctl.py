@@ -1482,6 +1482,7 @@ class Acp(FakeCase):
     def test_tail(self):
         self.ctl("send", "-c", "work", "@text hello@")
         out = self.ctl("tail", "--no-follow", "work").stdout
+        self.assertEqual(out.count("the session is starting"), 1)
         self.assertRegex(out, r"(?m)^> @text hello@$")
         self.assertRegex(out, r"(?m)^hello$")
         self.assertRegex(out, r"(?m)^-- success, \d+\.\d s")
@@ -1529,6 +1530,16 @@ class Codex(FakeCase):
     """With an agent that speaks the protocol of codex app-server."""
 
     PROFILE = "fake-codex"
+
+    def test_model(self):
+        self.ctl("send", "-c", "work", "@text hello@")
+        self.assertEqual(self.ctl("model", "work").stdout, "fake-model\n")
+        self.assertEqual(self.ctl("model", "work", "small").stdout, "small\n")
+        until(lambda: self.ctl("model", "work").stdout == "small\n", what="the report of the agent")
+        self.assertIn("no request that sets the mode", self.ctl("mode", "work", "plan", code=1).stderr)
+        self.ctl("sleep", "work")
+        self.ctl("send", "work", "@text again@")
+        self.assertEqual(self.ctl("model", "work").stdout, "small\n")
 
     def test_send(self):
         self.assertEqual(self.ctl("send", "-c", "work", "@text hello@").stdout, "hello\n")

@@ -883,6 +883,19 @@ class Late(AcpCase):
         child.wait_gone()
         until(lambda: not d.sessions(), what="the unused session to be removed")
 
+    def test_the_model_is_an_option(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        self.initialized(child)
+        option = {"id": "model", "name": "Model", "type": "select", "currentValue": "big", "options": []}
+        child.print(result(child.wait(method="session/new")["id"], sessionId="c1", configOptions=[option]))
+        d.wait_state("s", "idle")
+        self.assertEqual(self.attached(d).attached["model"], "big")
+        child.print(update("config_option_update", configOptions=[dict(option, currentValue="small")]))
+        a.wait(**is_update("config_option_update"))
+        self.assertEqual(self.attached(d).attached["model"], "small")
+
     def test_a_mode_that_is_reported_as_an_option(self):
         d, _, child, a = self.open()
         child.print(update("config_option_update", configOptions=[{"id": "mode", "currentValue": "plan"}]))

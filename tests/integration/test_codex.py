@@ -625,10 +625,12 @@ class Lives(CodexCase):
 class Late(CodexCase):
     def test_a_late_client_knows_what_was_said_to_all(self):
         d, _, child, a = self.open()
+        self.assertEqual(self.attached(d).attached["model"], "big")
         child.print(note("thread/name/updated", threadName="old"), note("thread/name/updated", threadName="new"),
-                    note("thread/settings/updated", threadSettings=SETTINGS))
+                    note("thread/settings/updated", threadSettings=dict(SETTINGS, model="other")))
         a.wait(method="thread/settings/updated")
         b = self.attached(d)
+        self.assertEqual(b.attached["model"], "other")
         b.wait(method="thread/settings/updated")
         b.sync()
         self.assertEqual([m["params.threadName"] for m in b.seen(method="thread/name/updated")][-1], "new")

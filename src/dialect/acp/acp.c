@@ -38,8 +38,9 @@ static enum line_kind kind(const struct envelope *e) {
 /* A turn begins with a prompt of ours and ends with its answer; updates do not tell. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
 	(void)line, (void)is;
-	if (span_equals(e->subtype, "current_mode_update") || span_equals(e->subtype, "config_option_update"))
-		r->mode = acp_start_mode(span_member(e->request, "update"));
+	if (!span_equals(e->subtype, "current_mode_update") && !span_equals(e->subtype, "config_option_update")) return;
+	r->mode = acp_start_mode(span_member(e->request, "update"));
+	r->model = acp_start_option(span_member(e->request, "update"), "model");
 }
 
 static void read_head(struct chunk text, struct head *head) {
@@ -227,6 +228,7 @@ const struct dialect acp_dialect = {
 	.read_result = read_result,
 	.put_step = acp_start_put,
 	.take_step = acp_start_take,
+	.step_model = acp_start_model,
 	.kept = acp_start_kept,
 	.takes_up = acp_start_takes_up,
 	.remember = acp_start_remember,

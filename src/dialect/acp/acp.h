@@ -33,5 +33,7 @@ bool acp_start_remember(struct memo *memo, const struct envelope *e);
 void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer);
 int64_t acp_start_cost(const struct memo *memo);
 const char *acp_start_strict_mode(struct span mode);
-struct span acp_start_mode(struct span update); /* the mode in an update; absent: it has none */
+struct span acp_start_model(const struct envelope *e);
+struct span acp_start_option(struct span holder, const char *id); /* the value of an option; absent: it has none */
+struct span acp_start_mode(struct span update);                   /* the mode in an update; absent: it has none */
 void acp_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation);

@@ -265,10 +265,21 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
 
+struct span acp_start_option(struct span holder, const char *id) {
+	struct span one;
+	for (size_t at = 0; span_next(span_member(holder, "configOptions"), &at, &one);)
+		if (span_equals(span_member(one, "id"), id)) return span_member(one, "currentValue");
+	return SPAN_NONE;
+}
+
+struct span acp_start_model(const struct envelope *e) {
+	struct span model = span_member(span_member(e->inner_response, "models"), "currentModelId");
+	return model.p ? model : acp_start_option(e->inner_response, "model");
+}
+
 struct span acp_start_mode(struct span update) {
 	struct span mode = span_member(update, "currentModeId");
-	struct span option = by_id(span_member(update, "configOptions"), "id", span_of("\"mode\""));
-	if (!mode.p) mode = span_member(option, "currentValue");
+	if (!mode.p) mode = acp_start_option(update, "mode");
 	return span_is_string(mode) ? mode : SPAN_NONE;
 }
 

@@ -213,6 +213,7 @@ const struct dialect codex_dialect = {
 	.read_result = read_result,
 	.put_step = codex_start_put,
 	.take_step = codex_start_take,
+	.step_model = codex_start_model,
 	.kept = codex_start_kept,
 	.takes_up = codex_start_takes_up,
 	.remember = codex_start_remember,

@@ -37,6 +37,7 @@ void codex_handles_put_end(struct buf *b, const char *id, const char *ends, stru
 
 enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start);
 bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
+struct span codex_start_model(const struct envelope *e);
 enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, const char **error);
 bool codex_start_takes_up(const struct envelope *e);
 bool codex_start_remember(struct memo *memo, const struct envelope *e);

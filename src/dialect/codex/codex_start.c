@@ -185,6 +185,10 @@ bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, s
 	return false;
 }
 
+struct span codex_start_model(const struct envelope *e) {
+	return span_member(e->inner_response, "model");
+}
+
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
 
 /* Begin the thread as this client asks for. */
