@@ -2,8 +2,10 @@
 """The real agents with JSON-RPC: what the dialects acp and codex rely on (protocol-facts 9.5), and the same script
 through the daemon."""
 
+import base64
 import copy
 import json
+import pathlib
 import re
 import subprocess
 
@@ -398,3 +400,52 @@ class SharedClaudeAgentAcp(SharedAcp, Case):
 
 class SharedCodex(Shared, Case):
     agent = agents.CODEX_SERVER
+
+    def test_handles(self):
+        """Both clients run a command and watch a path under the same handles; each sees its own."""
+        first, session = self.first()
+        second = self.second(session, first.conversation)
+        clients = {"one": first, "two": second}
+        for word, client in clients.items():
+            (self.work / word).mkdir()
+            client.call("fs/watch", watchId="w", path=str(self.work / word))
+            client.call("process/spawn", processHandle="p", command=["cat"], cwd=str(self.work), streamStdin=True,
+                        streamStdoutStderr=True)
+        runs = {word: client.begin("command/exec", processId="c", command=["sh", "-c", f"read x; echo {word} $x"],
+                                   streamStdin=True, streamStdoutStderr=True) for word, client in clients.items()}
+        for word, client in clients.items():
+            client.call("command/exec/write", processId="c", deltaBase64=base64.b64encode(b"go\n").decode())
+            self.assertEqual(client.reply(runs[word])["result"]["exitCode"], 0)
+            output, = client.seen(lambda line: line.get("method") == "command/exec/outputDelta")
+            self.assertEqual(output["params"]["processId"], "c")
+            self.assertEqual(base64.b64decode(output["params"]["deltaBase64"]).decode(), f"{word} go\n")
+            (self.work / word / "file").touch()
+            changed = client.wait_message("fs/changed")
+            self.assertEqual((changed["params"]["watchId"], changed["params"]["changedPaths"]), ("w", [str(self.work / word / "file")]))
+        first.close()  # its process ends with it, that of the other does not
+        wait_until("one of the processes has ended", lambda: len(self.cats()) == 1)
+        second.call("process/kill", processHandle="p")
+        self.assertEqual(second.wait_message("process/exited")["params"]["processHandle"], "p")
+
+    def cats(self):
+        """The processes of `cat` in the working directory."""
+        return [link for link in pathlib.Path("/proc").glob("[0-9]*/cwd") if self.is_cat(link)]
+
+    def is_cat(self, link):
+        try:
+            return link.readlink() == self.work and (link.parent / "comm").read_text() == "cat\n"
+        except OSError:
+            return False
+
+    def test_notifications_of_a_late_client(self):
+        first, session = self.first()
+        said = first.wait_message("remoteControl/status/changed")["params"]
+        late = self.connect(session)
+        self.assertEqual(late.wait_message("remoteControl/status/changed")["params"], said)
+        late.call("initialize", clientInfo={"name": "e2e", "title": "e2e", "version": "1"},
+                  capabilities={"experimentalApi": True, "optOutNotificationMethods": ["item/agentMessage/delta"]})
+        since = first.mark()
+        self.assertEqual(first.end(first.prompt("hello"), since), "end_turn")
+        late.wait_message("turn/completed")
+        self.assertEqual(first.said(since), "echo: hello")
+        self.assertEqual(late.said(), "")
