@@ -13,6 +13,9 @@
 
 /* --- mode, model -------------------------------------------------------------------------------------------------- */
 
+#define NOT_SAID "(the agent has not said it)"
+#define NOT_STARTED "(not known before the agent has started)"
+
 struct setting {
 	const char *verb, *known; /* known: where the answer to an attach has it */
 	bool mode;
@@ -23,7 +26,6 @@ static int print_setting(struct ctl *c, const struct setting *s, const char *ses
 		_cleanup_json_ json_t *told = json_pack("{s:s,s:s?}", "session", session, s->verb, value);
 		return ctl_print_json(told);
 	}
-	if (!value) value = "(not known before the agent has started)";
 	text_print(stdout, value, strlen(value)); /* it may be text of the agent */
 	putchar('\n');
 	return CTL_OK;
@@ -37,7 +39,10 @@ static int change_setting(struct ctl *c, int argc, char **argv, const struct set
 	const char *session = argv[0], *value = argc > 1 ? argv[1] : NULL;
 	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
-	if (!value) return print_setting(c, s, session, ctl_str(attached, s->known, NULL));
+	if (!value) {
+		const char *unknown = ctl_int(attached, "pid", 0) ? NOT_SAID : NOT_STARTED;
+		return print_setting(c, s, session, ctl_str(attached, s->known, c->json ? NULL : unknown));
+	}
 	json_t *members;
 	const char *request = speech_of(p)->setting(s->mode, value, &members);
 	if (!request) {

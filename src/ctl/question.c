@@ -216,6 +216,18 @@ static void show_always(struct show *s, const struct speech_ask *ask) {
 	}
 }
 
+/* Return the words of a rule, a space before each; the caller frees. NULL: there are none. */
+static char *words_of(struct span rule) {
+	struct buf b = BUF_INIT(65536);
+	struct span one;
+	for (size_t at = 0; span_next(rule, &at, &one);) {
+		_cleanup_free_ char *word = text_dup(one, NULL);
+		buf_putc(&b, ' ');
+		text_put_value(&b, word ? word : "?");
+	}
+	return buf_steal(&b, NULL);
+}
+
 /* The agent's own names. */
 static void show_names(struct show *s, const struct speech_ask *ask) {
 	const struct {
@@ -224,7 +236,8 @@ static void show_names(struct show *s, const struct speech_ask *ask) {
 	} choices[] = {{'y', ask->yes}, {'n', ask->no}, {'a', ask->always}};
 	for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
 		_cleanup_free_ char *name = text_dup(choices[i].name, NULL);
-		if (name) show_note(s, SHOW_DIM, "  %c  %s", choices[i].key, name);
+		_cleanup_free_ char *rule = choices[i].key == 'a' ? words_of(ask->rule) : NULL;
+		if (name) show_note(s, SHOW_DIM, "  %c  %s%s", choices[i].key, name, rule ? rule : "");
 	}
 }
 

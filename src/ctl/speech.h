@@ -72,6 +72,7 @@ struct speech_ask {
 	struct span proposals;           /* to remember with an "always", an array that is not empty */
 	struct span changes;             /* of files, an array of {path, oldText, newText} */
 	struct span yes, no, always;     /* the names of the choices; absent: they have none */
+	struct span rule;                /* the words at the end of the name of "always", an array */
 	bool only_choices;               /* an answer has no reason and no other input */
 	bool ends_turn;                  /* a denial can end the turn */
 	bool can_remember;               /* there is an "always" */

@@ -168,7 +168,9 @@ static void read_approval(struct speech_ask *ask) {
 	ask->yes = span_of(is_old(ask) ? "\"approved\"" : "\"accept\"");
 	ask->no = span_of(is_old(ask) ? "\"denied\"" : "\"decline\"");
 	if (is_old(ask) && !ask->input.p) ask->input = span_member(ask->body, "fileChanges");
-	if (ask->can_remember) ask->always = span_is_string(always) ? always : span_of("\"" AMEND "\"");
+	if (!ask->can_remember) return;
+	ask->rule = span_member(span_member(always, AMEND), "execpolicy_amendment");
+	ask->always = span_is_string(always) ? always : span_of("\"accept, and all commands that begin with:\"");
 }
 
 static void read_ask(const struct incoming *in, struct speech_ask *ask) {

@@ -942,7 +942,7 @@ class Codex(FakeCase, ChatCase):
         s.wait("> @text hello@\nhello\n-- success, ")
         self.say(s, '@tool Bash {"command":"touch %s"}@' % self.made)
         s.wait("? commandExecution: touch %s\n  because: " % self.made,
-               "\n  y  accept\n  n  decline\n  a  acceptWithExecpolicyAmendment\n", re.compile(r"allow\? \[y, n, a\]$"))
+               "\n  y  accept\n  n  decline\n  a  accept, and all commands that begin with: " + "touch %s\n" % self.made, re.compile(r"allow\? \[y, n, a\]$"))
         self.say(s, "y")
         s.wait("  = ", re.compile("-- success, .*-- success, ", re.DOTALL))
         self.assertTrue(os.path.exists(self.made))

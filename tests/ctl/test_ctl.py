@@ -1536,6 +1536,7 @@ class Codex(FakeCase):
         self.assertEqual(self.ctl("model", "work").stdout, "fake-model\n")
         self.assertEqual(self.ctl("model", "work", "small").stdout, "small\n")
         until(lambda: self.ctl("model", "work").stdout == "small\n", what="the report of the agent")
+        self.assertEqual(self.ctl("mode", "work").stdout, "(the agent has not said it)\n")
         self.assertIn("no request that sets the mode", self.ctl("mode", "work", "plan", code=1).stderr)
         self.ctl("sleep", "work")
         self.ctl("send", "work", "@text again@")
