@@ -246,6 +246,8 @@ static void fail_unread_answer(struct session *s, struct span id, const struct u
 		handshake_unread(s, call, why->code, why->answer);
 	else if (call->purpose == CALL_STEP)
 		steps_unread(call, why->answer);
+	else if (call->purpose == CALL_PROMPT)
+		turns_unread(call, why->code, why->answer);
 	else
 		requests_fail(call, why->code, why->answer);
 }

@@ -257,19 +257,30 @@ static void judged(struct session *s, struct prompt *p, bool good) {
 	}
 }
 
+/* The child has answered a prompt. line: data NULL: the answer was not read. */
+static void prompt_answered(struct call *call, struct chunk line, struct span is_error) {
+	struct session *s = call->session;
+	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
+	struct envelope end = {.is_error = is_error, .user_message_uuid = span_of(uuid)};
+	call_end(&s->calls, call);
+	if (session_dialect(s)->accepts_prompts)
+		judged(s, prompt_find(&s->prompts, end.user_message_uuid), !span_is_true(is_error));
+	else
+		turns_end(s, line, &end);
+}
+
 void turns_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
 	bool good = d->succeeded(e);
-	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
-	struct envelope end = {.is_error = span_of(good ? "false" : "true"), .user_message_uuid = span_of(uuid)};
 	requests_pass_answer(call, line, e);
-	call_end(&s->calls, call);
 	if (good && d->accepts_prompts && d->remember) d->remember(&s->memo, e);
-	if (d->accepts_prompts)
-		judged(s, prompt_find(&s->prompts, end.user_message_uuid), good);
-	else
-		turns_end(s, line, &end);
+	prompt_answered(call, line, span_of(good ? "false" : "true"));
+}
+
+void turns_unread(struct call *call, const char *code, const char *why) {
+	if (call->asker) notify_fail(call->asker, span_of(call->asker_id), code, "%s", why);
+	prompt_answered(call, CHUNK_NONE, SPAN_NONE);
 }
 
 void turns_child_begins(struct session *s) {

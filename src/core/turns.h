@@ -16,6 +16,8 @@ void turns_put_cost(struct buf *b, const struct session *s);
 void turns_sent(struct session *s, struct prompt *p); /* its answer will end its turn (CALL_PROMPT) */
 /* Its answer has come. */
 void turns_answered(struct call *call, struct chunk line, const struct envelope *e);
+/* It has come, and was not read. */
+void turns_unread(struct call *call, const char *code, const char *why);
 void turns_named(struct session *s);        /* announce a turn begun before its prompts were known */
 void turns_child_begins(struct session *s); /* it has reported on itself: it has echoed nothing since */
 void turns_echo(struct session *s, const struct envelope *e);

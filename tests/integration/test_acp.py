@@ -911,3 +911,22 @@ class Late(AcpCase):
         a.reply(rid)
         b.event("changed", what="permission_mode", value="plan")
         self.assertEqual(self.attached(d).wait(**is_update("current_mode_update"))["params.update.currentModeId"], "plan")
+
+
+class Long(AcpCase):
+    def test_an_answer_that_is_too_long_ends_its_turn(self):
+        """The client gets an error, and the next prompt goes to the agent."""
+        d, _, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        child.print(result(theirs, stopReason="end_turn", _meta={"x": "x" * (16 << 20)}))
+        m = a.reply(mine)
+        self.assertIn("16 MiB", m["error.message"])
+        d.wait_state("s", "idle")
+        self.turn(child, a, "next")
+
+    def test_a_permission_that_is_too_long_is_refused(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(permission(7, title="x" * (16 << 20)))
+        m = child.wait(lambda m: m["id"] == 7)
+        self.assertEqual(m["result"], {"outcome": {"outcome": "cancelled"}})
