@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A client without faults that runs indefinitely: its waiting times show how well the daemon serves others.
 
-    tests/chaos/good_client.py SOCKET
+    tests/chaos/good_client.py SOCKET PID
 
-Prints a JSON object per line for each action: {"what", "begun" (CLOCK_MONOTONIC), "seconds", "error" (or null)}, and
-after each round of all of them {"round": N, "begun": ...}. Ends with its standard input."""
+Prints a JSON object per line for each action: {"what", "begun" (CLOCK_MONOTONIC), "seconds", "stood", "error" (or
+null)}, and after each round of all of them {"round": N, "begun": ...}. PID is the daemon's; "stood" are the seconds in
+which the daemon, this client or the agent of its session was ready and had no processor. Ends with its standard
+input."""
 import os
 import select
 import sys
@@ -16,13 +18,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration")]
 
 from harness import Client, PlenumError, Timeout, allow, dump, user  # noqa: E402
+from procs import stood  # noqa: E402
 
 NAME = "good"
 
 
 class Good:
-    def __init__(self, path):
-        self.path, self.main, self.rounds = path, None, 0
+    def __init__(self, path, daemon):
+        self.path, self.main, self.rounds, self.agent = path, None, 0, None
+        self.daemon = daemon
         self.doings = [self.hello, self.turn, self.tool, self.look, self.interrupt, self.session]
 
     def connect(self):
@@ -69,7 +73,7 @@ class Good:
         c = Client(self.path, "look")
         try:
             c.attach(NAME, role="observer", replay={"last": 5})
-            c.request("plenum_status", session=NAME)
+            self.agent = c.request("plenum_status", session=NAME)["pid"]
         finally:
             c.close()
 
@@ -88,7 +92,8 @@ class Good:
             c.close()
 
     def do(self, what):
-        begun, error = time.monotonic(), None
+        pids = [p for p in (self.daemon, os.getpid(), self.agent) if p]
+        begun, before, error = time.monotonic(), [stood(p) for p in pids], None
         try:
             self.connect()
             what()
@@ -97,7 +102,9 @@ class Good:
             if self.main:
                 self.main.close()
             self.main = None
-        self.say({"what": what.__name__, "begun": begun, "seconds": time.monotonic() - begun, "error": error})
+        took = time.monotonic() - begun
+        lost = sum(max(0, stood(p) - was) for p, was in zip(pids, before))  # less than 0: it has ended
+        self.say({"what": what.__name__, "begun": begun, "seconds": took, "stood": lost, "error": error})
         return error
 
     @staticmethod
@@ -115,4 +122,4 @@ class Good:
 
 
 if __name__ == "__main__":
-    Good(sys.argv[1]).run()
+    Good(sys.argv[1], int(sys.argv[2])).run()

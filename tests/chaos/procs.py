@@ -26,5 +26,15 @@ def environment(pid):
         return {}
 
 
+def stood(pid):
+    """Return the seconds in which its main thread was ready and had no processor; 0 if the kernel does not count that,
+    or it has ended."""
+    try:
+        with open("/proc/%d/schedstat" % pid) as f:
+            return int(f.read().split()[1]) / 1e9
+    except OSError:
+        return 0
+
+
 def pids():
     return [int(p) for p in os.listdir("/proc") if p.isdigit()]

@@ -71,14 +71,14 @@ class ManyTest(Asks):
         d, agent = self.start(limits={"tape_bytes": "1M"})
         a = d.attached(approve=False)
         child = agent.child()
-        for i in range(5):
-            child.print(perm("k-%d" % i, "x" * 60000000))
-        until(lambda: len(d.call("plenum_pending")["pending"]) == 5, 30, "the requests")
+        for i in range(18):
+            child.print(perm("k-%d" % i, "x" * 16000000))
+        until(lambda: len(d.call("plenum_pending")["pending"]) == 18, 30, "the requests")
         b = d.client()
         b.ask("plenum_attach", session="s")
         b.wait_eof(30)
         a.sync()
-        self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
+        self.assertEqual(d.call("plenum_status", session="s")["pending"], 18)
 
     def test_requests_over_max_pending_are_denied(self):
         d, _, child, a = self.open(limits={"max_pending": "10"})
