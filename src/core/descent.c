@@ -387,7 +387,7 @@ enum origin descent_of(struct router *r, pid_t pid, uint64_t *session, struct bu
 /* The answer: if any of them belongs to an agent of this daemon; the name that the process itself has in
  * PLENUM_CHILD_ENV; and if that counts as its session: all ancestors were seen, and none is an agent of another daemon,
  * which names a session of that daemon. */
-void descent_read(const char *request, size_t n, struct buf *answer) {
+static void read_environments(const char *request, size_t n, struct buf *answer) {
 	const char *at = request, *end = request + n, *instance = errand_next(&at, end), *whole = errand_next(&at, end);
 	const char *pid;
 	_cleanup_free_ char *mark = NULL;
@@ -410,7 +410,7 @@ int descent_errand(void) {
 	_cleanup_free_ char *request = errand_request(&n);
 	struct buf answer = BUF_INIT((size_t)1024 * 1024);
 	if (!request) return EX_USAGE;
-	descent_read(request, n, &answer);
+	read_environments(request, n, &answer);
 	errand_say(answer.data, answer.len);
 	buf_free(&answer);
 	return EX_OK;

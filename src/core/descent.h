@@ -84,8 +84,6 @@ void descent_resume(struct descent *d); /* after descent_carry() */
 enum origin descent_of(struct router *r, pid_t pid, uint64_t *session, struct buf *ask);
 #define DESCENT_ERRAND "environments"
 int descent_errand(void);
-/* What the errand does. The caller frees the answer. */
-void descent_read(const char *request, size_t n, struct buf *answer);
 /* Classify the process by the answer. without: the result of descent_of(). */
 enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its

@@ -66,8 +66,7 @@ static void on_answer(void *arg, enum errand_end end) {
 	end_asked(a);
 }
 
-/* Without a process for an errand they are read here: otherwise a daemon at its limit of processes could not be told to
- * end one. */
+/* Without a process for an errand the client is not trusted until its next line, at which it is asked again. */
 static void ask(struct router *r, struct client *c, const struct buf *request, enum origin without) {
 	struct watch *w = c->watch;
 	struct asked *a = request->failed ? NULL : calloc(1, sizeof *a);
@@ -82,8 +81,7 @@ static void ask(struct router *r, struct client *c, const struct buf *request, e
 							   .uid = c->peer.uid,
 							   .limit = r->settings->outside_timeout,
 							   .answer_max = (size_t)1024 * 1024};
-	enum child_result result = errand_begin(&a->errand, r->children, &spec, on_answer, a, error);
-	if (result == CHILD_OK) {
+	if (errand_begin(&a->errand, r->children, &spec, on_answer, a, error) == CHILD_OK) {
 		a->router = r;
 		a->watch = w;
 		a->without = without;
@@ -92,11 +90,8 @@ static void ask(struct router *r, struct client *c, const struct buf *request, e
 		list_add_tail(&r->asked, &a->node);
 		return;
 	}
-	struct buf answer = BUF_INIT((size_t)1024 * 1024);
-	log_warn("client %llu: its origin: %s", (unsigned long long)c->id, error);
-	if (result != CHILD_TIMEOUT) descent_read(request->data, request->len, &answer);
-	learn(r, w, (struct span){answer.data, answer.len}, without);
-	buf_free(&answer);
+	if (w->origin == ORIGIN_NEW) log_warn("client %llu: its origin: %s", (unsigned long long)c->id, error);
+	w->origin = ORIGIN_SILENT;
 	free(a);
 }
 
@@ -154,8 +149,9 @@ static const char *origin_text(enum origin o) {
 		[ORIGIN_UNWATCHED] = "the daemon cannot watch this process (pidfd_open needs Linux 5.3, and leave of the "
 							 "container's seccomp filter)",
 		[ORIGIN_ASKED] = "the daemon does not know yet where this program comes from",
-		[ORIGIN_SILENT] = "the environment of this program, or of the one that started it, cannot be read in time "
-						  "(outside_timeout; does it hang?)",
+		[ORIGIN_SILENT] =
+			"the environment of this program, or of the one that started it, cannot be read (does it hang, "
+			"or is the daemon at its limit of processes?)",
 	};
 	return (size_t)o < ARRAY_SIZE(texts) ? texts[o] : NULL;
 }

@@ -746,6 +746,20 @@ class LimitTest(Case):
         b.attach("two", cwd="/")
         agent.child()
 
+    def test_no_process_reads_an_environment(self):
+        """The new client is not trusted until one can be made; others are served meanwhile."""
+        d, agent = self.start(run_as="nobody")
+        a = d.attached("one", cwd="/")
+        self.processes(d, 0)
+        b = d.client(env={"PATH": os.environ["PATH"]})  # another process: this one is known
+        peer = b.hello()["peer"]
+        self.assertEqual(peer["peer"], "driver")
+        self.assertIn("limit of processes", peer["why"])
+        self.assertRefused("not_allowed", b.request, "plenum_shutdown")
+        self.assertEqual(a.hello()["peer"]["peer"], "own")
+        self.processes(d, 4096)
+        until(lambda: b.hello()["peer"]["peer"] == "own", what="the environment")
+
 
 class LogsTest(Case):
     def test_the_tail(self):
