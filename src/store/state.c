@@ -27,12 +27,14 @@
 #define SEQ_MAX (INT64_C(1) << 52) /* far below 2^53, the limit of exact integers in JavaScript clients */
 #define WRITE_MAX ((size_t)256 * 1024 * 1024)
 #define READ_MAX (2 * WRITE_MAX)
+#define BOOT_MAX 64
 #define SEAL_BEFORE ",\"sum\":\""
 #define SEAL_LEN (sizeof SEAL_BEFORE - 1 + 16 + 2) /* ,"sum":"0123456789abcdef"} */
 
 struct state {
 	char *dir;
-	char *socket; /* of this daemon, for the lock file; NULL: none */
+	char *socket;        /* of this daemon, for the lock file; NULL: none */
+	char boot[BOOT_MAX]; /* the id of this boot */
 	int dir_fd, lock_fd;
 	struct syncer *syncer; /* NULL: state_save() waits for the disk */
 	int syncing;           /* being synced: a table, or dir_fd; -1: nothing */
@@ -147,6 +149,14 @@ static bool open_both(const char *dir, const char *socket, int *dir_fd, int *loc
 	return false;
 }
 
+/* Process numbers and start times are valid only within one boot. "": unknown. */
+static void read_boot(char out[BOOT_MAX]) {
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? fd_read(fd, out, BOOT_MAX - 1) : -1;
+	out[n > 0 ? n : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}
+
 /* Takes ownership of dir; NULL without it. */
 static struct state *make(char *dir, const char *socket) {
 	struct state *s = dir ? calloc(1, sizeof *s) : NULL;
@@ -160,6 +170,7 @@ static struct state *make(char *dir, const char *socket) {
 	}
 	s->dir = dir;
 	s->syncing = s->newer = -1;
+	read_boot(s->boot);
 	return s;
 }
 
@@ -292,21 +303,11 @@ static void put_session(struct buf *b, const struct state_session *s) {
 	put_seal(b, from);
 }
 
-/* Read the id of this boot: process numbers and start times are valid only within one. "": unknown. */
-static void read_boot(char out[64]) {
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? fd_read(fd, out, 63) : -1;
-	out[n > 0 ? n : 0] = 0;
-	out[strcspn(out, "\n")] = 0;
-}
-
 static void put_head(struct buf *b, const struct state *s, const struct state_session *all, size_t n) {
-	char boot[64];
 	size_t from = b->len;
-	read_boot(boot);
 	buf_printf(b, "{\"version\":%d,\"seq\":%jd,\"lost\":%s,\"boot\":", STATE_VERSION, (intmax_t)s->seq,
 			   s->lost ? "true" : "false");
-	put_text(b, boot);
+	put_text(b, s->boot);
 	buf_puts(b, ",\"left\":[");
 	for (size_t i = 0; i < s->n_left; i++)
 		buf_printf(b, "%s[%jd,%jd,%jd]", i ? "," : "", (intmax_t)s->left[i].pid, (intmax_t)s->left[i].start,
@@ -679,12 +680,10 @@ static bool read_left(const json_t *one, struct state_left *out) {
 static void load_left(struct state *s, const json_t *table) {
 	const json_t *all = json_object_get(table, "left"), *one;
 	const char *then = json_string_value(json_object_get(table, "boot"));
-	char now[64];
 	size_t i;
-	read_boot(now);
 	free(s->left);
 	s->n_left = 0;
-	s->left = then && *then && strcmp(then, now) == 0 ? calloc(json_array_size(all) + 1, sizeof *s->left) : NULL;
+	s->left = then && *then && strcmp(then, s->boot) == 0 ? calloc(json_array_size(all) + 1, sizeof *s->left) : NULL;
 	json_array_foreach(all, i, one) if (s->left && read_left(one, &s->left[s->n_left])) s->n_left++;
 }
 
