@@ -87,7 +87,6 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 /* Show it to the others. */
 static void echo(struct session *s, const struct prompt *p, const struct envelope *e) {
 	struct buf b = NOTICE_INIT, by = NOTICE_INIT;
-	const char *end;
 	notice_text(&by, "uuid", p->uuid);
 	notice_text(&by, "name", p->name);
 	notice_number(&by, "uid", p->uid);
@@ -95,9 +94,14 @@ static void echo(struct session *s, const struct prompt *p, const struct envelop
 	if (by.data) *by.data = '{'; /* in place of the comma */
 	buf_putc(&by, '}');
 	if (!by.failed) session_dialect(s)->put_echo(&b, e, s->conversation_id, (struct span){by.data, by.len});
-	for (const char *at = b.data; !b.failed && at && (end = strchr(at, '\n')) != NULL; at = end + 1)
-		tape_append(&s->tape, chunk_copy(at, (size_t)(end - at) + 1), LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
-	buf_free(&b);
+	struct chunk all = notice_chunk(&b);
+	const char *end;
+	for (size_t at = 0; at < all.len && (end = memchr(all.data + at, '\n', all.len - at)) != NULL;) {
+		size_t n = (size_t)(end - all.data) + 1 - at;
+		tape_append(&s->tape, chunk_view(all, at, n), LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
+		at += n;
+	}
+	chunk_drop(&all);
 	buf_free(&by);
 	notify_wake(s);
 }

@@ -8,5 +8,6 @@
 #include "wire/scan.h"
 
 /* Return true if a and b certainly have the same value. False if they differ, if the comparison would take too long
- * (texts of unusual shape), and for different spellings of lone surrogates. */
+ * (texts of unusual shape or of more than 4 MiB that are not spelled alike), and for different spellings of lone
+ * surrogates. */
 bool alike(struct span a, struct span b);

@@ -28,10 +28,12 @@ struct block *block_resize(struct block *b, size_t cap) {
 
 void block_unref(struct block *b) {
 	if (!b || --b->refs) return;
-	if (b->home)
+	if (b->home) {
 		ring_released(b->home);
-	else
-		free(b);
+		return;
+	}
+	free(b->outside);
+	free(b);
 }
 
 struct chunk chunk_copy(const void *data, size_t len) {
@@ -39,6 +41,16 @@ struct chunk chunk_copy(const void *data, size_t len) {
 	if (!b) return CHUNK_NONE;
 	if (len) memcpy(block_data(b), data, len);
 	return (struct chunk){b, block_data(b), len};
+}
+
+struct chunk chunk_adopt(char *data, size_t len) {
+	struct block *b = data ? block_new(0) : NULL;
+	if (!b) {
+		free(data);
+		return CHUNK_NONE;
+	}
+	b->outside = data;
+	return (struct chunk){b, data, len};
 }
 
 struct chunk chunk_join(const struct chunk *parts, size_t n) {

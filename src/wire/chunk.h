@@ -18,6 +18,7 @@ struct block {
 	uint32_t refs;
 	uint32_t reach;    /* used by the ring */
 	struct ring *home; /* the ring of this piece; NULL: freed with its last reference */
+	char *outside;     /* its bytes, if they do not follow it; freed with it */
 	size_t cap;
 };
 
@@ -45,6 +46,8 @@ static inline struct block *block_ref(struct block *b) {
 }
 
 struct chunk chunk_copy(const void *data, size_t len);
+/* Take over malloc()ed bytes without a copy; they are freed without memory. */
+struct chunk chunk_adopt(char *data, size_t len);
 /* Copy all parts into one new chunk; data is NULL without memory. */
 struct chunk chunk_join(const struct chunk *parts, size_t n);
 void chunk_drop(struct chunk *c); /* drop the reference and set *c to CHUNK_NONE */

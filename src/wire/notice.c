@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define ADOPT_FROM ((size_t)64 * 1024) /* a longer text is not copied again */
+
 void notice_begin(struct buf *b, const char *event, const char *session) {
 	buf_printf(b, PLENUM_EVENT_HEAD "%s\"", event);
 	if (session) notice_text(b, "session", session);
@@ -64,9 +66,14 @@ void notice_raw(struct buf *b, const char *key, struct span json) {
 }
 
 struct chunk notice_chunk(struct buf *b) {
-	struct chunk c = b->failed || !b->data ? CHUNK_NONE : chunk_copy(b->data, b->len);
-	buf_free(b);
-	return c;
+	size_t n = b->len;
+	if (b->failed || !b->data || n < ADOPT_FROM) {
+		struct chunk c = b->failed || !b->data ? CHUNK_NONE : chunk_copy(b->data, n);
+		buf_free(b);
+		return c;
+	}
+	char *data = buf_steal(b, &n);
+	return chunk_adopt(data, n);
 }
 
 struct chunk notice_end(struct buf *b) {

@@ -69,6 +69,22 @@ static char *numbered(size_t n, bool backwards) {
 }
 
 /* The order of many members does not count; very deep texts count as different. */
+/* Texts of some MiB have the same value only if they have the same bytes. */
+START_TEST(long_texts) {
+	size_t n = 5 * 1024 * 1024;
+	_cleanup_free_ char *one = malloc(n + 1), *other = malloc(n + 2);
+	memset(one, 'x', n);
+	one[0] = one[n - 1] = '"';
+	one[n] = 0;
+	judged(one, one, true);
+	snprintf(other, n + 2, " %s", one);
+	judged(other, other, true);
+	ck_assert(!alike((struct span){one, n}, (struct span){other, n + 1}));
+	one[n / 2] = 'y';
+	judged(one, other + 1, false);
+}
+END_TEST
+
 START_TEST(work_has_a_bound) {
 	char *forth = numbered(100000, false), *back = numbered(100000, true);
 	judged(forth, forth, true);
@@ -94,4 +110,4 @@ START_TEST(work_has_a_bound) {
 }
 END_TEST
 
-RUN_TESTS("alike", the_same_in_other_words, something_else, work_has_a_bound)
+RUN_TESTS("alike", the_same_in_other_words, something_else, long_texts, work_has_a_bound)
