@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/lengths.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -601,6 +602,7 @@ void asks_answer(struct client *c, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	if (!may_answer(c, p, e)) return;
+	lengths_use_also(p->lengths);
 	const struct dialect *d = p->dialect;
 	bool once = is_for_the_cli(c, p, e);
 	bool empty = !once && d->is_empty && d->is_empty(p->kind, p->request, e->response);

@@ -22,6 +22,7 @@ static void free_pending(struct pending *p) {
 	loop_timer_stop(&p->timer);
 	share_end(&p->charge);
 	errand_drop(&p->judge);
+	lengths_free(p->lengths);
 	chunk_drop(&p->line);
 	chunk_drop(&p->act);
 	free(p->sender_id);
@@ -68,13 +69,21 @@ static struct chunk replace(struct chunk line, struct span old, const char *text
 	return out;
 }
 
+/* The line is a copy with other bytes in place of these. */
+static void measured(struct pending *p, struct span old) {
+	struct lengths *of_copy = lengths_of_copy(old.p, old.n, p->line);
+	lengths_free(p->lengths);
+	p->lengths = of_copy;
+	lengths_use_also(of_copy);
+}
+
 /* Make the child's line with our id in place of its own. */
 static bool make_line(struct pending *p, const struct envelope *e, struct chunk line) {
 	char id[PENDING_ID_MAX + 2];
 	size_t n = (size_t)snprintf(id, sizeof id, "\"%s\"", p->id);
 	p->request = e->request;
 	p->line = replace(line, e->request_id, id, n, &p->request);
-	lengths_use_copy(e->request_id.p, e->request_id.n, n, p->line);
+	if (p->line.data) measured(p, e->request_id);
 	return p->line.data;
 }
 
@@ -134,8 +143,10 @@ bool pending_set_part(struct pending *p, enum ask_part part, const char *json) {
 	struct span old = pending_part(p, part);
 	struct chunk line = replace(p->line, old, json, strlen(json), &p->request);
 	if (!line.data) return false;
-	chunk_drop(&p->line);
+	struct chunk before = p->line;
 	p->line = line;
+	measured(p, old);
+	chunk_drop(&before);
 	return true;
 }
 

@@ -19,6 +19,7 @@
 
 struct attachment;
 struct client;
+struct lengths;
 struct owner;
 struct session;
 
@@ -51,6 +52,7 @@ struct pending {
 	const struct pending_events *events;
 	struct chunk line; /* as sent to clients; the spans point into it */
 	struct span request;
+	struct lengths *lengths;   /* of a long line (wire/lengths.h); NULL: none */
 	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
 	struct attachment **asked;

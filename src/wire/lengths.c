@@ -17,6 +17,8 @@ struct value {
 };
 
 struct lengths {
+	struct lengths *next; /* in use */
+	size_t next_value;    /* the first value that begins behind the last one looked for */
 	const char *start, *p, *end;
 	size_t least; /* bytes of the shortest remembered value */
 	bool wide, over, checked;
@@ -30,14 +32,7 @@ struct lengths {
 	size_t n_values, cap;
 };
 
-/* A copy of the line in use: no other memory may take its place meanwhile. */
-static struct {
-	struct chunk line;
-	size_t at, cut, with;
-} copied;
-
-const struct lengths *lengths_in_use;
-static size_t next_value; /* of the line in use: the first one that begins behind the last one looked for */
+struct lengths *lengths_in_use;
 
 struct lengths *lengths_new(const char *p, size_t n, size_t least) {
 	struct lengths *l = calloc(1, sizeof *l);
@@ -53,6 +48,11 @@ struct lengths *lengths_new_checked(const char *p, size_t n, size_t least) {
 
 void lengths_free(struct lengths *l) {
 	if (!l) return;
+	for (struct lengths **one = &lengths_in_use; *one; one = &(*one)->next) {
+		if (*one != l) continue;
+		*one = l->next;
+		break;
+	}
 	free(l->values);
 	free(l);
 }
@@ -178,37 +178,55 @@ static bool is_wide(uint32_t strings) {
 	return strings > LIMITS_CHILD_MEMBERS;
 }
 
-void lengths_use(const struct lengths *l) {
-	lengths_in_use = l && (l->n_values || is_wide(l->strings)) ? l : NULL;
-	next_value = 0;
-	chunk_drop(&copied.line);
+void lengths_use(struct lengths *l) {
+	lengths_in_use = NULL;
+	lengths_use_also(l);
 }
 
-void lengths_use_copy(const char *at, size_t cut, size_t with, struct chunk copy) {
-	const struct lengths *l = lengths_in_use;
-	if (!l || at < l->start || at >= l->end) return;
-	chunk_drop(&copied.line);
-	copied.line = chunk_ref(copy);
-	copied.at = (size_t)(at - l->start);
-	copied.cut = cut;
-	copied.with = with;
+void lengths_use_also(struct lengths *l) {
+	if (!l || (!l->n_values && !is_wide(l->strings))) return;
+	l->next_value = 0;
+	l->next = lengths_in_use;
+	lengths_in_use = l;
 }
 
-/* The same byte of the line; NULL: it is not of the line. */
-static const char *original(const struct lengths *l, const char *p) {
-	if (p >= l->start && p < l->end) return p;
-	if (!copied.line.data || p < copied.line.data || p >= copied.line.data + copied.line.len) return NULL;
-	size_t at = (size_t)(p - copied.line.data);
-	if (at < copied.at) return l->start + at;
-	return at < copied.at + copied.with ? NULL : l->start + (at - copied.with + copied.cut);
+/* Return those of the line with this byte. */
+static struct lengths *lengths_at(const char *p) {
+	struct lengths *l = lengths_in_use;
+	while (l && (p < l->start || p >= l->end)) l = l->next;
+	return l;
+}
+
+/* The value in the copy of its line. False: it is what was replaced. */
+static bool move_value(struct value *v, const struct lengths *from, const struct lengths *to, size_t at, size_t cut) {
+	size_t off = (size_t)(v->from - from->start), grown = (size_t)(to->end - to->start),
+		   was = (size_t)(from->end - from->start);
+	if (off >= at && off < at + cut) return false;
+	if (off < at && v->n && off + v->n > at) v->n = v->n + grown - was;
+	v->from = to->start + (off < at ? off : off + grown - was);
+	return true;
+}
+
+struct lengths *lengths_of_copy(const char *at, size_t cut, struct chunk copy) {
+	const struct lengths *l = lengths_at(at);
+	struct lengths *c = l ? calloc(1, sizeof *c) : NULL;
+	if (!c) return NULL;
+	*c = (struct lengths){.start = copy.data, .end = copy.data + copy.len, .over = true, .strings = l->strings};
+	struct value own = {.from = l->own};
+	if (l->own && move_value(&own, l, c, (size_t)(at - l->start), cut)) c->own = own.from;
+	c->values = malloc((l->n_values + 1) * sizeof *c->values);
+	for (size_t i = 0; c->values && i < l->n_values; i++) {
+		c->values[c->n_values] = l->values[i];
+		c->n_values += move_value(&c->values[c->n_values], l, c, (size_t)(at - l->start), cut);
+	}
+	return c;
 }
 
 /* Readers go forward: most values lie between the same two long ones. */
-static size_t search(const struct lengths *l, const char *p) {
-	size_t from = 0, to = l->n_values;
-	bool hit = (next_value == 0 || l->values[next_value - 1].from < p) &&
-			   (next_value == l->n_values || l->values[next_value].from >= p);
-	if (hit) return next_value;
+static size_t search(struct lengths *l, const char *p) {
+	size_t from = 0, to = l->n_values, next = l->next_value;
+	bool hit = (next == 0 || l->values[next - 1].from < p) && (next == l->n_values || l->values[next].from >= p);
+	if (hit) return next;
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
 		if (l->values[middle].from < p)
@@ -216,30 +234,28 @@ static size_t search(const struct lengths *l, const char *p) {
 		else
 			to = middle;
 	}
-	return next_value = from;
+	return l->next_value = from;
 }
 
-/* Return the value that begins at this byte of the line, or NULL. */
-static const struct value *value_at(const struct lengths *l, const char *from) {
+/* Return the value that begins at this byte of a line, or NULL. */
+static const struct value *value_at(struct lengths *l, const char *from) {
 	size_t i = search(l, from);
 	return i < l->n_values && l->values[i].from == from ? &l->values[i] : NULL;
 }
 
 bool lengths_find(const char *p, const char *end, size_t *n) {
-	const struct lengths *l = lengths_in_use;
-	const char *from = l ? original(l, p) : NULL;
-	const struct value *v = from ? value_at(l, from) : NULL;
+	struct lengths *l = lengths_at(p);
+	const struct value *v = l ? value_at(l, p) : NULL;
 	if (!v || v->n > (size_t)(end - p)) return false;
 	*n = v->n;
 	return true;
 }
 
 bool lengths_is_wide(const char *p) {
-	const struct lengths *l = lengths_in_use;
-	const char *from = l ? original(l, p) : NULL;
-	if (!from) return false;
-	if (from == l->own) return is_wide(l->strings);
-	const struct value *v = value_at(l, from);
+	struct lengths *l = lengths_at(p);
+	if (!l) return false;
+	if (p == l->own) return is_wide(l->strings);
+	const struct value *v = value_at(l, p);
 	return v && is_wide(v->strings);
 }
 

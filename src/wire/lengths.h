@@ -27,18 +27,18 @@ struct lengths;
 struct lengths *lengths_new(const char *p, size_t n, size_t least);
 /* The same for a line whose members were counted before: none of its objects is wide. */
 struct lengths *lengths_new_checked(const char *p, size_t n, size_t least);
-void lengths_free(struct lengths *l); /* NULL is allowed; it must not be in use */
+void lengths_free(struct lengths *l); /* NULL is allowed; it is not in use any more */
 /* Measure about this many bytes more. True: all is measured. */
 bool lengths_step(struct lengths *l, size_t bytes);
 
-/* Use these lengths; NULL: none. The bytes of the line must not change meanwhile. */
-void lengths_use(const struct lengths *l);
-/* The line in use was copied, with `with` bytes in place of the `cut` bytes at `at`, which are in no array and in no
- * object but the line's own. Until the next lengths_use() its lengths are valid for the copy, too, which is kept so
- * long; the newest copy counts. */
-void lengths_use_copy(const char *at, size_t cut, size_t with, struct chunk copy);
+/* Use these lengths, and no others; NULL: none. The bytes of the line must not change meanwhile. */
+void lengths_use(struct lengths *l);
+void lengths_use_also(struct lengths *l); /* those of another line, too; not twice; NULL is allowed */
+/* A line in use was copied, with other bytes in place of the `cut` bytes at `at`. Return the lengths of the copy;
+ * NULL: none are in use, or no memory. */
+struct lengths *lengths_of_copy(const char *at, size_t cut, struct chunk copy);
 
-extern const struct lengths *lengths_in_use;
+extern struct lengths *lengths_in_use;
 /* p is on the first byte of a value. True: its length is known, *n is set; 0: it does not end. */
 bool lengths_find(const char *p, const char *end, size_t *n);
 /* p is on the opening bracket of an object. */

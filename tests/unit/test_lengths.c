@@ -77,22 +77,31 @@ START_TEST(what_does_not_end) {
 }
 END_TEST
 
-/* A copy with another id has the same lengths; the id itself has none. */
+#define COPY "{\"o\":%.*s%s%s,\"z\":[7,8]}}"
+
+/* A copy with another id has the same lengths; the id itself has none. An object around the id grows with it. */
 START_TEST(a_copy) {
 	static const char id[] = "\"no \\\"end\\\" here\"", *const ids[] = {"\"x\"",
 																		"\"a far longer one, with [brackets]\""};
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		char copy[200];
-		size_t at = place(line, id), with = strlen(ids[i]);
-		snprintf(copy, sizeof copy, "%.*s%s%s,\"z\":[7,8]}", (int)at, line, ids[i], ",\"k\":{\"x\":12345678}");
-		_cleanup_free_ char *from = NULL;
-		ck_assert_int_gt(asprintf(&from, "%.*s%s%s,\"z\":[7,8]}", (int)at, line, id, ",\"k\":{\"x\":12345678}"), 0);
+		size_t at = place(line, id);
+		_cleanup_free_ char *from = NULL, *copy = NULL;
+		static const char behind[] = ",\"k\":{\"x\":12345678}";
+		ck_assert_int_gt(asprintf(&copy, COPY, (int)at, line, ids[i], behind), 0);
+		ck_assert_int_gt(asprintf(&from, COPY, (int)at, line, id, behind), 0);
 		struct lengths *l = measured(from, strlen(from), 5, 64);
-		lengths_use_copy(from + at, strlen(id), with, (struct chunk){NULL, copy, strlen(copy)});
+		size_t before = found(from, 5);
+		struct lengths *c = lengths_of_copy(from + place(from, id), strlen(id),
+											(struct chunk){NULL, copy, strlen(copy)});
+		lengths_use_also(c);
 		ck_assert_uint_eq(found(copy, place(copy, "[[1]")), strlen("[[1],{\"b\":\"a string\"}]"));
-		ck_assert_uint_eq(found(copy, at), SIZE_MAX);
+		ck_assert_uint_eq(found(copy, place(copy, ids[i])), SIZE_MAX);
 		ck_assert_uint_eq(found(copy, place(copy, "{\"x\":1")), strlen("{\"x\":12345678}"));
 		ck_assert_uint_eq(found(copy, place(copy, "[7")), strlen("[7,8]"));
+		ck_assert_uint_eq(found(from, place(from, "[7")), strlen("[7,8]"));
+		ck_assert_uint_eq(found(copy, 5), before - strlen(id) + strlen(ids[i]));
+		lengths_free(c);
+		ck_assert_uint_eq(found(copy, place(copy, "[7")), SIZE_MAX);
 		ck_assert_uint_eq(found(from, place(from, "[7")), strlen("[7,8]"));
 		drop(l);
 	}
