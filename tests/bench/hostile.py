@@ -113,3 +113,18 @@ CHILD_TABLE = [
     ("a question, members of its input", ask(lambda n: members(b'"m%d":0', n))),
     ("a question, one string", ask(lambda n: b'{"command":"' + b"x" * n + b'"}')),
 ]
+
+
+def allow(body):
+    return lambda rid, n: (b'{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"behavior":'
+                           b'"allow","updatedInput":%s}}}\n' % (rid, body(n)))
+
+
+# (name, the question of the child for a length, the answer to it under an id for a length)
+ANSWER_TABLE = [
+    ("one string", ask(lambda n: b'{"command":"' + b"x" * n + b'"}'), allow(lambda n: b'{"command":"' + b"x" * n + b'"}')),
+    ("another string", ask(lambda n: b'{"command":"' + b"x" * n + b'"}'), allow(lambda n: b'{"command":"' + b"y" * n + b'"}')),
+    ("empty objects", ask(lambda n: b'{"x":' + listed(b"{}", n) + b"}"), allow(lambda n: b'{"x":' + listed(b"{}", n) + b"}")),
+    ("empty objects, changed", ask(lambda n: b'{"x":' + listed(b"{}", n) + b"}"),
+     allow(lambda n: b'{"x":' + listed(b"[]", n) + b"}")),
+]
