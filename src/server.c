@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "core/attachment.h"
 #include "core/core.h"
+#include "core/descent.h"
 #include "core/from_client.h"
 #include "core/notify.h"
 #include "core/pool.h"

@@ -62,7 +62,7 @@ static void end_calls_of(struct session *s, struct client *c) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->asker == c) {
 			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
-			if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ATTACHMENT_LEFT_TEXT, s->name);
+			if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 			if (call->purpose == CALL_KEPT)
 				call_end(&s->calls, call); /* the child has not got it */
 			else

@@ -6,7 +6,6 @@
 
 #include "core/router.h"
 
-#define ATTACHMENT_LEFT_TEXT "you left session %s before its child answered"
 struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
 /* Give the owner its place again and offer pending requests: after all members of the attachment are set. */
 void attachment_ready(struct router *r, struct attachment *a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/core.h"
+#include "core/descent.h"
 #include "core/from_child.h"
 #include "core/gate.h"
 #include "core/warm.h"
@@ -28,13 +29,11 @@ struct router *core_new(struct loop *loop, struct children *children, struct set
 	list_init(&r->asked);
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
-	descent_init(&r->descent, r);
+	r->descent = descent_new(r);
 	r->gates = new_gates();
-	r->warm = r->gates ? warm_new(r) : NULL;
+	r->warm = r->descent && r->gates ? warm_new(r) : NULL;
 	if (r->warm) return r;
-	settings_unref(r->settings);
-	free(r->gates);
-	free(r);
+	core_free(r);
 	return NULL;
 }
 
@@ -43,7 +42,7 @@ void core_free(struct router *r) {
 	warm_free(r->warm);
 	free(r->gates);
 	login_unref(r->login);
-	descent_free(&r->descent);
+	descent_free(r->descent);
 	lines_pool_free(&r->pool);
 	settings_unref(r->settings);
 	free(r);

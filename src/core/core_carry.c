@@ -6,6 +6,7 @@
 #include "core/asks.h"
 #include "core/attachment.h"
 #include "core/core.h"
+#include "core/descent.h"
 #include "core/execute.h"
 #include "core/from_client.h"
 #include "core/handshake.h"
@@ -17,8 +18,6 @@
 #include "core/stall.h"
 #include "core/steps.h"
 #include "core/warm.h"
-
-#include "base/str.h"
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
@@ -210,7 +209,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->bad_lines);
 	CARRY(c, r->last_seq);
 	CARRY(c, r->nofile);
-	descent_carry(c, &r->descent);
+	descent_carry(c, r->descent);
 	warm_carry(c, r->warm);
 	CARRY(c, r->guards_lost);
 }
@@ -236,5 +235,5 @@ void core_resume(struct router *r) {
 		LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
 			if (p->judging) asks_decide(p);
 	}
-	descent_resume(&r->descent);
+	descent_resume(r->descent);
 }

@@ -77,10 +77,12 @@ static void clear_counts(struct descent *d) {
 }
 
 void descent_free(struct descent *d) {
+	if (!d) return;
 	struct kin *k, *next;
 	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
 	clear_counts(d);
 	loop_timer_stop(&d->timer);
+	free(d);
 }
 
 static void load_kin(struct carry *c, struct descent *d) {
@@ -207,7 +209,7 @@ static struct kin *leader_kin(struct descent *d, pid_t session) {
 
 /* Identify by facts that the process cannot change: it, or the leader of its process session, is on the record. */
 static bool by_record(const struct look *l, pid_t pid, pid_t session, uint64_t start, uint64_t *number) {
-	struct descent *d = &l->r->descent;
+	struct descent *d = l->r->descent;
 	struct kin *k = kin_since(d, pid, start), *leader = session == pid ? k : leader_kin(d, session);
 	struct session *s = child_in(l, session);
 	bool follows = leader && leader->start <= start;
@@ -256,7 +258,7 @@ static bool by_cgroup(const struct look *l, pid_t pid, uint64_t *number) {
 
 /* Return true if the process ends with no child: its process session is not that of a child. */
 static bool is_detached(const struct look *l, pid_t pid, pid_t session) {
-	const struct kin *leader = find_kin(&l->r->descent, session), *k = find_kin(&l->r->descent, pid);
+	const struct kin *leader = find_kin(l->r->descent, session), *k = find_kin(l->r->descent, pid);
 	if (child_in(l, pid) || child_in(l, session)) return false;
 	return !(leader && !leader->detached) && !(k && !k->detached);
 }
@@ -327,7 +329,7 @@ static bool told_by(const struct look *l, const struct path *p, uint64_t *number
 /* Record an orphan adopted by the daemon. The result is kept even if the process that identified it ends. */
 static void adopt(const struct look *l, const struct path *p, uint64_t number) {
 	const struct step *top = &p->v[p->n - 1];
-	struct descent *d = &l->r->descent;
+	struct descent *d = l->r->descent;
 	uint64_t before = d->changes;
 	kin_since(d, top->pid, top->start);
 	descent_add(d, top->pid, top->start, number, is_detached(l, top->pid, top->session));
@@ -493,7 +495,7 @@ static bool begin_crowd(struct crowd *c, struct router *r) {
 		end_crowd(c);
 		return false;
 	}
-	HASH_ITER (hh, r->descent.by_pid, k, next) k->seen = false;
+	HASH_ITER (hh, r->descent->by_pid, k, next) k->seen = false;
 	for (size_t i = 0; i < c->n; i++)
 		if (c->who[i].kind == KIND_NEW) resolve(c, i);
 	return true;
@@ -508,9 +510,9 @@ static bool is_stray(const struct crowd *c, size_t i) {
 /* Record a process. A session named only by the environment is not recorded: the record would make it a fact. */
 static struct kin *record(const struct crowd *c, size_t i, uint64_t number) {
 	const struct proc *p = &c->list[i];
-	descent_add(&c->look.r->descent, p->pid, p->start, c->who[i].said ? 0 : number,
+	descent_add(c->look.r->descent, p->pid, p->start, c->who[i].said ? 0 : number,
 				is_detached(&c->look, p->pid, p->session));
-	return find_kin(&c->look.r->descent, p->pid);
+	return find_kin(c->look.r->descent, p->pid);
 }
 
 /* --- ending ----------------------------------------------------------------------------------------------------------
@@ -556,7 +558,7 @@ static bool has_child(const struct crowd *c, uint64_t number) {
 static bool is_due(const struct sweep *w, const struct crowd *c, size_t i) {
 	uint64_t number = c->who[i].number;
 	for (const struct proc *p = &c->list[i]; p; p = proc_in(c->list, c->n, p->parent)) {
-		const struct kin *k = find_kin(&w->r->descent, p->pid);
+		const struct kin *k = find_kin(w->r->descent, p->pid);
 		if (k && k->due && k->start == p->start && k->number == w->numbers[0]) return true;
 	}
 	if (number != w->numbers[0]) return false;
@@ -568,7 +570,7 @@ static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
 	if (!is_stray(c, i)) return false;
 	if (w->due) return is_due(w, c, i);
 	if (!w->session) {
-		const struct kin *k = find_kin(&w->r->descent, c->list[i].pid);
+		const struct kin *k = find_kin(w->r->descent, c->list[i].pid);
 		return launch_is_number_of(w->r->instance, number) || (k && k->start == c->list[i].start);
 	}
 	if (number == 0) return is_unnamed_orphan_of(c, i, w->session);
@@ -628,7 +630,7 @@ static size_t sweep_once(struct sweep *w, bool first) {
 	if (!begin_crowd(&c, w->r)) return 0;
 	for (size_t i = 0; i < c.n; i++)
 		if (is_meant(w, &c, i)) hit += sweep_one(w, &c, i, first);
-	forget_the_dead(&w->r->descent);
+	forget_the_dead(w->r->descent);
 	end_crowd(&c);
 	return hit;
 }
@@ -637,7 +639,7 @@ static size_t sweep(struct sweep *w) {
 	size_t all = 0, hit = 1;
 	w->names = (struct buf)BUF_INIT((size_t)64 * 1024);
 	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
-	w->r->descent.look_at = 0; /* the lists are out of date */
+	w->r->descent->look_at = 0; /* the lists are out of date */
 	return all;
 }
 
@@ -683,12 +685,12 @@ static void sweep_session(struct session *s, enum fate fate) {
 	size_t n = sweep(&w);
 	if (n) log_info("session %s: killed %zu processes that the child left behind", s->label, n);
 	tell(&w, actions[fate]);
-	if (descent_ends(&r->descent)) arm(&r->descent);
+	if (descent_ends(r->descent)) arm(r->descent);
 	r->events->changed(r);
 }
 
 void descent_child_gone(struct session *s) {
-	descent_add(&s->world->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
+	descent_add(s->world->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
 	sweep_session(s, fate_of(s));
 }
 
@@ -716,7 +718,7 @@ static struct kin *overdue(const struct descent *d, int64_t now) {
 }
 
 static void kill_due(struct router *r, uint64_t number) {
-	struct descent *d = &r->descent;
+	struct descent *d = r->descent;
 	struct sweep w = {.r = r, .numbers = {number, number}, .fate = FATE_KILL, .due = true};
 	for (struct session *s = r->sessions; number && s && !w.session; s = s->hh.next)
 		if (launch_number(r->instance, s->name) == number) w.session = s;
@@ -728,7 +730,7 @@ static void kill_due(struct router *r, uint64_t number) {
 
 static void on_due(void *arg) {
 	struct router *r = arg;
-	struct descent *d = &r->descent;
+	struct descent *d = r->descent;
 	struct kin *k;
 	for (k = d->by_pid; k; k = k->hh.next)
 		if (k->due && ended(k)) k->due = 0;
@@ -740,13 +742,15 @@ static void on_due(void *arg) {
 }
 
 void descent_hurry(struct router *r) {
-	for (struct kin *k = r->descent.by_pid; k; k = k->hh.next)
+	for (struct kin *k = r->descent->by_pid; k; k = k->hh.next)
 		if (k->due) k->due = 1;
 	on_due(r);
 }
 
-void descent_init(struct descent *d, struct router *r) {
-	loop_timer_init(&d->timer, r->loop, on_due, r);
+struct descent *descent_new(struct router *r) {
+	struct descent *d = calloc(1, sizeof *d);
+	if (d) loop_timer_init(&d->timer, r->loop, on_due, r);
+	return d;
 }
 
 void descent_resume(struct descent *d) {
@@ -768,11 +772,11 @@ static void end_all(struct router *r) {
 		if (descent_count(r, s)) sweep_session(s, FATE_END);
 	sweep(&w);
 	tell(&w, PLENUM_LEFT_ENDING);
-	if (descent_ends(&r->descent)) arm(&r->descent);
+	if (descent_ends(r->descent)) arm(r->descent);
 }
 
 bool descent_finish(struct router *r) {
-	struct descent *d = &r->descent;
+	struct descent *d = r->descent;
 	if (d->finished) return true;
 	if (!d->finishing) {
 		d->finishing = d->ending_all = true;
@@ -788,8 +792,8 @@ bool descent_finish(struct router *r) {
 void descent_record(struct session *s) {
 	struct router *r = s->world;
 	struct crowd c;
-	if (r->descent.stopping || !begin_crowd(&c, r)) return;
-	r->descent.stopping = r->shutting_down; /* one scan serves all sessions */
+	if (r->descent->stopping || !begin_crowd(&c, r)) return;
+	r->descent->stopping = r->shutting_down; /* one scan serves all sessions */
 	for (size_t i = 0; i < c.n; i++)
 		if (is_stray(&c, i)) record(&c, i, c.who[i].number);
 	end_crowd(&c);
@@ -813,7 +817,7 @@ static void find_orphans(struct router *r) {
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (child_in(&l, own[i]) || is_listed(find_kin(&r->descent, own[i]))) continue;
+		if (child_in(&l, own[i]) || is_listed(find_kin(r->descent, own[i]))) continue;
 		enum end end = climb_up(&p, own[i]);
 		if (end == END_US && p.n == 1) (void)from_path(&l, &p, end);
 	}
@@ -841,7 +845,7 @@ static void count_one(struct descent *d, uint64_t number) {
 }
 
 static void look_again(struct router *r) {
-	struct descent *d = &r->descent;
+	struct descent *d = r->descent;
 	int64_t begun = now_ms();
 	if (begun < d->look_at) return;
 	find_orphans(r);
@@ -860,9 +864,9 @@ static bool is_of(const struct session *s, uint64_t number) {
 
 size_t descent_count(struct router *r, const struct session *s) {
 	look_again(r);
-	if (!r->descent.counts) return 0;
+	if (!r->descent->counts) return 0;
 	uint64_t one = number_of(s), other = launch_number(r->instance, s->name);
-	const struct kin_count *c = count_of(&r->descent, one), *more = one == other ? NULL : count_of(&r->descent, other);
+	const struct kin_count *c = count_of(r->descent, one), *more = one == other ? NULL : count_of(r->descent, other);
 	return (c ? c->n : 0) + (more ? more->n : 0);
 }
 
@@ -879,7 +883,7 @@ struct descent_entry *descent_list(struct router *r, const struct session *s, si
 	*n = 0;
 	look_again(r);
 	struct descent_entry *all = calloc(DESCENT_NAMES_MAX, sizeof *all);
-	for (struct kin *k = r->descent.by_pid; all && k && *n < DESCENT_NAMES_MAX; k = k->hh.next) {
+	for (struct kin *k = r->descent->by_pid; all && k && *n < DESCENT_NAMES_MAX; k = k->hh.next) {
 		if (!is_listed(k) || (s && !is_of(s, k->number))) continue;
 		if ((k->gone = ended(k))) continue;
 		struct descent_entry *e = &all[(*n)++];

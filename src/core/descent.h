@@ -72,7 +72,7 @@ struct descent {
 	struct loop_timer timer; /* set while SIGKILL is due for any process */
 };
 
-void descent_init(struct descent *d, struct router *r);
+struct descent *descent_new(struct router *r); /* NULL without memory */
 void descent_free(struct descent *d);
 void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number, bool detached);
 void descent_carry(struct carry *c, struct descent *d);

@@ -2,6 +2,7 @@
 #include "core/from_child.h"
 #include "core/asks.h"
 #include "core/client_handles.h"
+#include "core/descent.h"
 #include "core/handshake.h"
 #include "core/hooks.h"
 #include "core/kept.h"

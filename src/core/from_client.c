@@ -213,7 +213,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	struct client *c = a->client;
 	enum trust who = trust_in(r, a);
 	bool foreign = who == TRUST_AGENT && trust_is_closed_to(s, c);
-	gate_judge(router_gate(c), foreign ? TRUST_OBSERVER : who, m, body, v);
+	gate_judge(gate_of(c), foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
 	if (notify_is_request(c, m) && is_duplicate(c, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/gate.h"
 
+#include "core/router.h"
+
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -223,4 +225,10 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	judge_members(&j, type.p, type.n, line, long_one);
 	if (m->kind == MESSAGE_REQUEST) judge_members(&j, subtype.p, subtype.n, m->env.request, SPAN_NONE);
 	if (m->kind == MESSAGE_USER) judge_prompt(&j, m);
+}
+
+struct gate *gate_of(const struct client *c) {
+	struct gate *g = c->world->gates;
+	while (g->dialect != c->dialect) g++;
+	return g;
 }

@@ -32,3 +32,5 @@ struct gate_verdict {
 void gate_init(struct gate *g, const struct dialect *d);
 /* m: the result of message_check() for an accepted line. line: its bytes, including spaces before the object. */
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v);
+/* Return the gate of the client's dialect. */
+struct gate *gate_of(const struct client *c);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/handshake.h"
 #include "core/asks.h"
-#include "core/attachment.h"
 #include "core/guards.h"
 #include "core/inquiry.h"
 #include "core/notify.h"
@@ -33,7 +32,7 @@ struct waiter {
 	struct share_request charge;
 };
 
-struct init {
+struct handshake {
 	enum init_state state;
 	struct chunk first;     /* the first client's whole line: its other members are repeated each time */
 	struct span request;    /* in it */
@@ -49,17 +48,17 @@ struct init {
 };
 
 bool handshake_begin(struct session *s) {
-	if (s->init) return true;
-	struct init *in = calloc(1, sizeof *in);
+	if (s->handshake) return true;
+	struct handshake *in = calloc(1, sizeof *in);
 	if (!in) return false;
 	list_init(&in->waiters);
-	s->init = in;
+	s->handshake = in;
 	return true;
 }
 
-static struct init *init_of(struct session *s) {
+static struct handshake *state_of(struct session *s) {
 	if (!handshake_begin(s)) log_no_memory(); /* a session without this would report its hooks wrongly */
-	return s->init;
+	return s->handshake;
 }
 
 static char *waiter_key(const struct client *c, struct span id) {
@@ -67,7 +66,7 @@ static char *waiter_key(const struct client *c, struct span id) {
 }
 
 /* Add a waiter with its client and its id set. Return false without memory. */
-static bool list_waiter(struct init *in, struct waiter *w) {
+static bool list_waiter(struct handshake *in, struct waiter *w) {
 	w->key = waiter_key(w->client, span_of(w->id));
 	if (!w->key) return false;
 	if (!HASH_TRY_ADD(hh, in->by_key, w->key, strlen(w->key), w)) {
@@ -79,7 +78,7 @@ static bool list_waiter(struct init *in, struct waiter *w) {
 	return true;
 }
 
-static void free_waiter(struct init *in, struct waiter *w) {
+static void free_waiter(struct handshake *in, struct waiter *w) {
 	list_del(&w->node);
 	share_end(&w->charge);
 	if (w->key) {
@@ -93,22 +92,22 @@ static void free_waiter(struct init *in, struct waiter *w) {
 }
 
 void handshake_free(struct session *s) {
-	struct init *in = s->init;
+	struct handshake *in = s->handshake;
 	struct waiter *w;
 	if (!in) return;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) free_waiter(in, w);
 	chunk_drop(&in->first);
 	chunk_drop(&in->answer);
 	free(in);
-	s->init = NULL;
+	s->handshake = NULL;
 }
 
 void handshake_move(struct session *to, struct session *from) {
-	struct init *in = init_of(from);
+	struct handshake *in = state_of(from);
 	in->sent = in->applied = to->registry.version;
 	handshake_free(to);
-	to->init = in;
-	from->init = NULL;
+	to->handshake = in;
+	from->handshake = NULL;
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -156,7 +155,7 @@ static void put_strict_mode(struct buf *b, struct session *s) {
 }
 
 static void send_init(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_INIT, NULL, 0, SPAN_NONE, NULL);
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
 	if (!call) {
@@ -194,19 +193,19 @@ static bool callback_open(const struct session *s) {
 }
 
 static bool can_resend(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	return session_has_child(s) && in->state == INIT_DONE && !in->ignores && !callback_open(s);
 }
 
 /* Nothing is registered with this child, and it owes no answer. */
 static void skip_init(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	in->state = INIT_DONE;
 	in->applied = s->registry.version;
 }
 
 void handshake_before_prompt(struct session *s) {
-	if (!session_has_child(s) || init_of(s)->state != INIT_NONE) return;
+	if (!session_has_child(s) || state_of(s)->state != INIT_NONE) return;
 	if (hooks_of(s))
 		send_init(s);
 	else
@@ -214,7 +213,7 @@ void handshake_before_prompt(struct session *s) {
 }
 
 void handshake_started(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
 	if (!hooks_of(s)) {
@@ -245,7 +244,7 @@ static void restart_if_idle(struct session *s) {
 }
 
 static bool is_behind(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	if (in->state != INIT_DONE || in->applied == s->registry.version) return false;
 	return !s->ending || !list_empty(&in->waiters) || prompts_needy(&s->prompts, NULL, in->applied);
 }
@@ -255,7 +254,7 @@ void handshake_resend(struct session *s) {
 }
 
 void handshake_restart(struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	if (in->ignores && in->restart_due && is_behind(s)) restart_if_idle(s);
 }
 
@@ -310,13 +309,13 @@ uint64_t handshake_needs(const struct session *s, const struct client *c) {
 }
 
 static uint64_t applied(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	return in ? in->applied : 0;
 }
 
 /* Return true if no child has taken this version yet, and one will. */
 static bool comes(const struct session *s, uint64_t version) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	if (version <= applied(s)) return false;
 	return !in || !in->ignores || (in->restart_due && may_restart(s));
 }
@@ -439,7 +438,7 @@ static struct chunk answer_for(const struct session *s, struct chunk line, const
 
 static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
 						bool hooks) {
-	client_post(c, answer_for(s, init_of(s)->answer, id, ignored, reason, hooks, true));
+	client_post(c, answer_for(s, state_of(s)->answer, id, ignored, reason, hooks, true));
 	succeeded(c, c->inits);
 }
 
@@ -451,7 +450,7 @@ static void answer_kept(struct client *c, struct session *s, const char *id, con
 #define REASON_ASLEEP "the session is asleep: your hooks apply when it wakes"
 
 static void answer_waiters(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct waiter *w;
 	bool again = false;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
@@ -471,7 +470,7 @@ static void answer_waiters(struct session *s) {
 
 /* silent: skip clients that see an end of the session as they would that of the CLI. */
 static void fail_waiters(struct session *s, const char *code, const char *text, bool silent) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		struct client *c = w->client;
@@ -484,7 +483,7 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 
 /* Report the child's refusal to the clients with a registration in the refused request. */
 static void refuse_waiters(struct session *s, struct chunk line) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->version > in->sent) continue;
@@ -494,7 +493,7 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 }
 
 bool handshake_waits(const struct session *s, const struct client *c, struct span id) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	const struct waiter *w;
 	if (!in || !c->inits_open) return false;
 	if (!id.p) return true;
@@ -534,7 +533,7 @@ static void stop_unguarded(struct session *s, bool again) {
 }
 
 static void on_refused(struct session *s, struct chunk line) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	bool first = in->first_of_child;
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
@@ -563,7 +562,7 @@ static void tell_applied(struct session *s) {
 }
 
 void handshake_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	bool first = in->first_of_child, ok = session_dialect(s)->succeeded(e);
 	call_end(&s->calls, call);
 	progress_owes_init(&s->progress, false);
@@ -596,7 +595,7 @@ void handshake_answered(struct session *s, struct call *call, struct chunk line,
 /* The child's report on itself is lost. Without an older answer the next client's initialize is sent to it again. No
  * child refuses in so many bytes. */
 void handshake_unread(struct session *s, struct call *call, const char *code, const char *text) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	call_end(&s->calls, call);
 	progress_owes_init(&s->progress, false);
 	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
@@ -609,14 +608,14 @@ void handshake_unread(struct session *s, struct call *call, const char *code, co
 /* Share the child's last answer, ten to twenty KiB of commands and models for later clients, while a session sleeps.
  * Without the members of one child it is the same for all sessions of a kind. */
 static void share_answer(struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct envelope e;
 	if (!in->answer.data || !session_dialect(s)->scan(in->answer.data, in->answer.len, &e)) return;
 	struct span pid = hooks_of(s)->pid(&e);
 	struct edit edits[] = {{e.inner_request_id, "\"\""}, {pid, "null"}};
 	struct chunk own = apply_edits(in->answer, edits, pid.p ? 2 : 1);
 	for (struct session *o = s->world->sessions; own.data && o; o = o->hh.next) {
-		const struct init *other = o == s || o->agent ? NULL : o->init;
+		const struct handshake *other = o == s || o->agent ? NULL : o->handshake;
 		if (!other || other->answer.len != own.len || memcmp(other->answer.data, own.data, own.len) != 0) continue;
 		chunk_drop(&own);
 		own = chunk_ref(other->answer);
@@ -628,7 +627,7 @@ static void share_answer(struct session *s) {
 }
 
 void handshake_child_gone(struct session *s, const char *text, bool ends) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	if (!s->want_child) share_answer(s);
 	in->state = INIT_NONE;
 	registry_child_gone(&s->registry);
@@ -637,32 +636,32 @@ void handshake_child_gone(struct session *s, const char *text, bool ends) {
 
 void handshake_left(struct session *s, struct client *c) {
 	c->init_due = 0;
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->client != c) continue;
 		struct span id = span_of(w->id);
-		if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ATTACHMENT_LEFT_TEXT, s->name);
+		if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 		free_waiter(in, w);
 	}
 }
 
 bool handshake_is_current(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	return in && in->applied == s->registry.version;
 }
 
 bool handshake_is_answered(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	return in && in->state == INIT_DONE;
 }
 
 void handshake_made_current(struct session *s) {
-	init_of(s)->applied = s->registry.version;
+	state_of(s)->applied = s->registry.version;
 }
 
 struct span handshake_kept(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	struct envelope e;
 	if (!in || !in->answer.data || !session_dialect(s)->scan(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
 	return e.inner_response;
@@ -762,7 +761,7 @@ static bool asks_something(const struct dialect_hooks *d, struct span request) {
 }
 
 bool handshake_asks(const struct session *s) {
-	const struct init *in = s->init;
+	const struct handshake *in = s->handshake;
 	return in && in->first.data && asks_something(hooks_of(s), in->request);
 }
 
@@ -834,7 +833,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 		return;
 	}
 	if (w) w->client = c;
-	if (!w || !(w->id = strndup(id.p, id.n)) || !list_waiter(init_of(s), w)) {
+	if (!w || !(w->id = strndup(id.p, id.n)) || !list_waiter(state_of(s), w)) {
 		if (w) free(w->id);
 		free(w);
 		notify_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
@@ -845,12 +844,12 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	w->version = s->registry.version;
 	w->number = c->inits;
 	share_begin(&w->charge, &c->member, false);
-	list_add_tail(&init_of(s)->waiters, &w->node);
+	list_add_tail(&state_of(s)->waiters, &w->node);
 }
 
 /* Keep the first client's other members: every later initialize repeats them. */
 static bool keep_first(const struct session *s, struct chunk line) {
-	struct init *in = s->init;
+	struct handshake *in = s->handshake;
 	struct envelope e;
 	in->first = chunk_copy(line.data, line.len);
 	if (!in->first.data || !session_dialect(s)->scan(in->first.data, in->first.len, &e)) return false;
@@ -859,7 +858,7 @@ static bool keep_first(const struct session *s, struct chunk line) {
 }
 
 static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	char error[CHILD_ERROR_MAX];
 	_cleanup_free_ char *raw = strndup(id.p, id.n);
 	bool here = session_has_child(s);
@@ -901,7 +900,7 @@ bool handshake_is_for_first(const struct session *s, const struct envelope *e) {
 void handshake_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect_hooks *d = hooks_of(s);
 	struct span hooks = span_member(e->request, d->hooks);
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(s, line)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -924,7 +923,7 @@ static void carry_waiter(struct carry *c, struct waiter *w) {
 	CARRY(c, w->number);
 }
 
-static void carry_waiters(struct carry *c, struct init *in) {
+static void carry_waiters(struct carry *c, struct handshake *in) {
 	struct waiter *w;
 	size_t n = 0;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) n++;
@@ -950,7 +949,7 @@ static void carry_waiters(struct carry *c, struct init *in) {
 }
 
 void handshake_carry(struct carry *c, struct session *s) {
-	struct init *in = init_of(s);
+	struct handshake *in = state_of(s);
 	struct envelope e;
 	carry_mark(c, "init");
 	CARRY_UPTO(c, in->state, INIT_DONE);

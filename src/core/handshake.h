@@ -2,7 +2,7 @@
  *
  * The child's initialize belongs to the daemon: the union of all registrations, under the daemon's callback ids.
  * Decides when it is sent again, which clients wait for its answer, and which part of the answer is kept (contract 6,
- * protocol-facts 4.4). Owns session.init, and the counts of initialize requests of a client.
+ * protocol-facts 4.4). Owns session.handshake, and the counts of initialize requests of a client.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the running child of a session has shown so far: the state of the session follows from it. Owned by the session; only the functions here write it.
+ * What the running child of a session has shown so far: the state of the session follows from it. Owned by the session;
+ * only the functions here write it.
  */
 #pragma once
 

@@ -137,7 +137,7 @@ struct chunk requests_line_for(const struct session *s, struct span body, const 
 
 const struct gate_row *requests_row(const struct client *c, const struct envelope *e) {
 	struct span name = span_content(e->inner_subtype);
-	return dialect_gate_row(&router_gate(c)->rows, GATE_REQUEST, name.p, name.n);
+	return dialect_gate_row(&gate_of(c)->rows, GATE_REQUEST, name.p, name.n);
 }
 
 /* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
-#include "core/gate.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct gate *router_gate(const struct client *c) {
-	struct gate *g = c->world->gates;
-	while (g->dialect != c->dialect) g++;
-	return g;
-}
 
 struct session *router_find(struct router *r, const char *name) {
 	struct session *s = NULL;

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "core/client.h"
-#include "core/descent.h"
 #include "core/login.h"
 #include "core/session.h"
 #include "core/share.h"
@@ -42,6 +41,8 @@ struct attachment {
 	struct owner *owner; /* its registration; may be NULL */
 };
 
+struct descent;
+struct gate;
 struct router;
 struct warm;
 
@@ -79,10 +80,10 @@ struct router_events {
 struct router {
 	struct loop *loop;
 	struct lines_pool pool;
-	struct watches watches; /* the processes of the clients */
-	struct list asked;      /* about them (trust.c) */
-	struct descent descent; /* the processes of agents */
-	unsigned origins_told;  /* bit 1 << enum origin: the reason to distrust such peers was logged */
+	struct watches watches;  /* the processes of the clients */
+	struct list asked;       /* about them (trust.c) */
+	struct descent *descent; /* the processes of agents */
+	unsigned origins_told;   /* bit 1 << enum origin: the reason to distrust such peers was logged */
 	struct children *children;
 	struct settings *settings;
 	const struct router_events *events;
@@ -104,9 +105,8 @@ struct router {
 	bool shutting_down;
 };
 
+#define ROUTER_LEFT_TEXT "you left session %s before its child answered"
 #define ROUTER_OTHER_TEXT "%s %.255s speaks %s, and this connection %s"
-/* Return the gate of the client's dialect. */
-struct gate *router_gate(const struct client *c);
 /* Return true if the client stands in for the CLI in a session of its own: it gets output like that of the CLI. */
 bool router_is_shim(const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */

@@ -46,7 +46,7 @@ enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND, BROKEN_MEMORY
 /* What to do with detached processes when the child is gone. */
 enum leftovers { LEFTOVERS_AS_SET, LEFTOVERS_END, LEFTOVERS_KILL };
 
-struct init;
+struct handshake;
 struct router;
 struct session;
 struct spare;
@@ -194,7 +194,7 @@ struct session {
 	struct pendings pendings;
 	struct registry registry;
 	struct prompts prompts;
-	struct init *init; /* state of the child's initialize */
+	struct handshake *handshake; /* state of the child's initialize */
 
 	bool altered;     /* a client has changed settings of its child, which another session would not have */
 	uint64_t made_by; /* the id of the session of the agent that made it; 0: none */

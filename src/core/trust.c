@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/trust.h"
+#include "core/descent.h"
 
 #include "base/log.h"
 #include "io/errand.h"

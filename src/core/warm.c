@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/warm.h"
 #include "core/asks.h"
+#include "core/descent.h"
 #include "core/handshake.h"
 
 #include "base/fd.h"

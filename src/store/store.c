@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/descent.h"
 #include "core/guards.h"
 #include "core/owners.h"
 #include "core/sessions.h"
@@ -71,9 +72,9 @@ static bool to_left(struct store *k) {
 	const struct router *r = k->router;
 	struct kin *one, *next;
 	size_t n = 0;
-	struct state_left *all = calloc(HASH_COUNT(r->descent.by_pid) + r->n_sessions + 1, sizeof *all);
+	struct state_left *all = calloc(HASH_COUNT(r->descent->by_pid) + r->n_sessions + 1, sizeof *all);
 	if (!all) return false;
-	HASH_ITER (hh, r->descent.by_pid, one, next) all[n++] = (struct state_left){one->pid, one->start, one->number};
+	HASH_ITER (hh, r->descent->by_pid, one, next) all[n++] = (struct state_left){one->pid, one->start, one->number};
 	for (const struct session *s = r->sessions; s; s = s->hh.next)
 		if (session_pid(s))
 			all[n++] = (struct state_left){session_pid(s), s->agent->child.start, launch_number(k->instance, s->name)};
@@ -84,7 +85,7 @@ static bool to_left(struct store *k) {
 
 /* changes: of the launches, whose words are not hashed. */
 static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r, uint64_t changes) {
-	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent.changes << 40; /* never 0: no saved table has it */
+	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent->changes << 40; /* never 0: no saved table has it */
 	h ^= (uint64_t)r->guards_lost << 63;
 	h = (h ^ changes) * 1099511628211ULL;
 	for (size_t i = 0; i < n; i++) {
@@ -227,7 +228,7 @@ static bool restore(void *arg, const struct state_session *from) {
 static void sweep_leftovers(struct store *k) {
 	size_t n;
 	const struct state_left *all = state_left(k->state, &n);
-	for (size_t i = 0; i < n; i++) descent_add(&k->router->descent, all[i].pid, all[i].start, all[i].number, false);
+	for (size_t i = 0; i < n; i++) descent_add(k->router->descent, all[i].pid, all[i].start, all[i].number, false);
 	descent_sweep_all(k->router);
 }
 

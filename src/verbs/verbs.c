@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "core/asks.h"
 #include "core/attachment.h"
+#include "core/descent.h"
 #include "core/guards.h"
 #include "core/inquiry.h"
 #include "core/intake.h"
