@@ -8,10 +8,13 @@
 #include "base/log.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* SipHash-1-3 (Aumasson, Bernstein), keyed with the random bytes of the process (getauxval(3), AT_RANDOM): values
  * differ between processes and must not be stored. */
 unsigned hash_keyed(const void *data, size_t n);
+/* Without a key, to distinguish long texts: not for the keys of a table. */
+uint64_t hash_text(const char *data, size_t n);
 
 #define HASH_FUNCTION(key, n, value) ((value) = hash_keyed((key), (n)))
 #define HASH_NONFATAL_OOM 1

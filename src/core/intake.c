@@ -8,6 +8,7 @@
 #include "core/trust.h"
 #include "core/turns.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/splice.h"
@@ -302,7 +303,7 @@ static bool is_repeated(struct client *c, struct session *s, struct prompt *know
 void intake_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
 	const struct envelope *e = &m->env;
 	struct span body = splice_body(line);
-	uint64_t hash = prompt_hash(body.p, body.n);
+	uint64_t hash = hash_text(body.p, body.n);
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and repeats it */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";

@@ -267,7 +267,7 @@ char *launch_mark(const struct launch *l, const char *session) {
 #define NAME_BITS 32 /* of a number; the bits above are those of the instance */
 
 static uint64_t hash_name(const char *text, unsigned bits) {
-	uint64_t h = prompt_hash(text, strlen(text));
+	uint64_t h = hash_text(text, strlen(text));
 	h ^= h >> 32;
 	return h & ((UINT64_C(1) << bits) - 1);
 }

@@ -130,22 +130,6 @@ bool prompts_needy(const struct prompts *p, const struct client *asker, uint64_t
 	return false;
 }
 
-uint64_t prompt_hash(const char *data, size_t n) {
-	/* FNV-1a, eight bytes a step and four steps at a time, which do not wait for each other: prompts with images are
-	 * long */
-	uint64_t h[4] = {1469598103934665603ULL, 1, 2, 3}, words[4], all = 0;
-	for (; n >= sizeof words; data += sizeof words, n -= sizeof words) {
-		memcpy(words, data, sizeof words);
-		for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
-			h[i] = (h[i] ^ words[i]) * 1099511628211ULL;
-			h[i] ^= h[i] >> 32;
-		}
-	}
-	for (size_t i = 0; i < n; i++) h[0] = (h[0] ^ (unsigned char)data[i]) * 1099511628211ULL;
-	for (size_t i = 0; i < ARRAY_SIZE(h); i++) all = (all ^ h[i]) * 1099511628211ULL;
-	return all ^ all >> 32;
-}
-
 static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one) {
 	CARRY_UPTO(c, one->state, PROMPT_DONE);
 	CARRY(c, one->child);

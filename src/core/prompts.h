@@ -71,5 +71,4 @@ void prompts_asker_gone(struct prompts *p, const struct client *asker);
 void prompts_need(struct prompts *p, const struct client *asker, uint64_t version);
 /* Return true if a queued prompt needs a newer version than this one. asker: its client; NULL: any. */
 bool prompts_needy(const struct prompts *p, const struct client *asker, uint64_t version);
-uint64_t prompt_hash(const char *data, size_t n);
 void prompts_carry(struct carry *c, struct prompts *p);

@@ -7,6 +7,8 @@
 #include "core/status.h"
 #include "core/warm.h"
 
+#include "base/hash.h"
+
 #include <string.h>
 
 /* Return false if there is more to do in a later turn: many clients leave in slices. A client that still waits is no
@@ -26,7 +28,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 static uint64_t mix_text(uint64_t h, const char *text) {
-	return mix(h, text ? prompt_hash(text, strlen(text)) : 1);
+	return mix(h, text ? hash_text(text, strlen(text)) : 1);
 }
 
 /* Hash the state used beyond the session's clients: by the table on disk, and by the count of children. */

@@ -3,6 +3,7 @@
 #include "core/notify.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
@@ -65,7 +66,7 @@ static bool search_line(struct stall_search *q, const struct dialect *d, struct 
 	struct span id, name, open = SPAN_NONE;
 	if (!d->scan(line.p, line.n, &e)) return false;
 	for (size_t at = 0, n = 0; n < TOOLS_MAX && d->next_tool(&e.message, &at, &id, &name); n++) {
-		uint64_t hash = prompt_hash(id.p, id.n);
+		uint64_t hash = hash_text(id.p, id.n);
 		if (name.p && !has_result(q, hash)) open = name;
 		if (!name.p && q->n < TOOLS_MAX) q->results[q->n++] = hash;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/store.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/descent.h"
@@ -33,8 +34,8 @@ struct store {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t hash_text(uint64_t h, const char *text) {
-	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
+static uint64_t mix_text(uint64_t h, const char *text) {
+	return (h ^ hash_text(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
 }
 
 static bool to_state(const struct session *s, struct state_session *out) {
@@ -89,13 +90,13 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 	h ^= (uint64_t)r->guards_lost << 63;
 	h = (h ^ changes) * 1099511628211ULL;
 	for (size_t i = 0; i < n; i++) {
-		h = hash_text(h, all[i].name);
-		h = hash_text(h, all[i].conversation_id);
-		h = hash_text(h, all[i].previous_id);
-		h = hash_text(h, all[i].guards);
-		h = hash_text(h, all[i].mode);
-		h = hash_text(h, all[i].timers);
-		h = hash_text(h, all[i].memo);
+		h = mix_text(h, all[i].name);
+		h = mix_text(h, all[i].conversation_id);
+		h = mix_text(h, all[i].previous_id);
+		h = mix_text(h, all[i].guards);
+		h = mix_text(h, all[i].mode);
+		h = mix_text(h, all[i].timers);
+		h = mix_text(h, all[i].memo);
 		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
 	}
 	return h;

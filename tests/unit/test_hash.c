@@ -98,4 +98,24 @@ START_TEST(one_thing_in_two_tables) {
 }
 END_TEST
 
-RUN_TESTS("hash", finds_what_is_there, an_element_without_memory_is_refused, one_thing_in_two_tables)
+/* These hashes distinguish a retry from another prompt: every bit must count, and the address must not. */
+START_TEST(hashes_see_each_bit) {
+	char text[80], moved[88];
+	uint64_t seed = 5;
+	for (size_t i = 0; i < sizeof text; i++) text[i] = (char)rng_next(&seed);
+	for (size_t n = 0; n < sizeof text; n++) {
+		uint64_t h = hash_text(text, n);
+		memcpy(moved + n % 8, text, n);
+		REQUIRE(hash_text(moved + n % 8, n) == h, "%zu bytes, moved", n);
+		for (size_t bit = 0; bit < 8 * n; bit++) {
+			text[bit / 8] ^= (char)(1 << bit % 8);
+			REQUIRE(hash_text(text, n) != h, "%zu bytes, bit %zu", n, bit);
+			text[bit / 8] ^= (char)(1 << bit % 8);
+		}
+		REQUIRE(n == 0 || hash_text(text, n - 1) != h, "%zu bytes", n);
+	}
+}
+END_TEST
+
+RUN_TESTS("hash", hashes_see_each_bit, finds_what_is_there, an_element_without_memory_is_refused,
+		  one_thing_in_two_tables)

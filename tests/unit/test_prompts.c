@@ -127,25 +127,6 @@ START_TEST(those_that_need_hooks) {
 }
 END_TEST
 
-/* These hashes distinguish a retry from another prompt: every bit must count, and the address must not. */
-START_TEST(hashes_see_each_bit) {
-	char text[80], moved[88];
-	uint64_t seed = 5;
-	for (size_t i = 0; i < sizeof text; i++) text[i] = (char)rng_next(&seed);
-	for (size_t n = 0; n < sizeof text; n++) {
-		uint64_t h = prompt_hash(text, n);
-		memcpy(moved + n % 8, text, n);
-		REQUIRE(prompt_hash(moved + n % 8, n) == h, "%zu bytes, moved", n);
-		for (size_t bit = 0; bit < 8 * n; bit++) {
-			text[bit / 8] ^= (char)(1 << bit % 8);
-			REQUIRE(prompt_hash(text, n) != h, "%zu bytes, bit %zu", n, bit);
-			text[bit / 8] ^= (char)(1 << bit % 8);
-		}
-		REQUIRE(n == 0 || prompt_hash(text, n - 1) != h, "%zu bytes", n);
-	}
-}
-END_TEST
-
 /* --- at random, against counters ---------------------------------------------------------------------------------- */
 
 START_TEST(counts_stay_right) {
@@ -253,4 +234,4 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("prompts", found_by_its_uuid, held_ones_are_counted, finished_ones_are_remembered, whose_they_are,
-		  those_that_need_hooks, hashes_see_each_bit, counts_stay_right, is_carried, damage_is_noticed)
+		  those_that_need_hooks, counts_stay_right, is_carried, damage_is_noticed)
