@@ -53,7 +53,7 @@ struct asker {
 };
 
 struct server {
-	struct verbs_host host; /* first: the router finds the server by it */
+	struct verbs_host host; /* first: router.server points to it */
 	const struct server_options *options;
 	struct loop *loop;
 	struct children *children;

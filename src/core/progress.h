@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the running child of a session has shown so far: the state of the session follows from it. Owned by the session;
- * only the functions here write it.
+ * The progress of the running child of a session, by its lines: the state of the session follows from it. Owned by
+ * the session; only the functions here write it.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct progress {
 };
 
 void progress_begin(struct progress *p); /* a child was started */
-void progress_end(struct progress *p);   /* it is gone; what it has printed stays known */
+void progress_end(struct progress *p);   /* it is gone; its output stays known */
 /* Take over a child from another session, which was as long there as its output. */
 void progress_take(struct progress *to, const struct progress *from);
 void progress_used(struct progress *p); /* it is not new any more */

@@ -2,7 +2,7 @@
  *
  * A session: a named conversation that outlives its child and its clients. This module keeps the child: starts it,
  * reads it, writes to it, stops it, and knows the session's state. It knows no client: it reports through struct
- * session_events, which the router fills in.
+ * session_events (from_child.c), and a prestarted child by those of warm.c.
  *
  * A session is freed by a task of the loop after session_remove(). Times in ms. Source: docs/contract.md 8,
  * protocol-facts 1, 6.3.
@@ -185,7 +185,7 @@ struct session {
 	struct tape tape;
 	struct snapshot snapshot;
 	struct timers timers;
-	struct list attachments; /* the router's */
+	struct list attachments; /* attachment.c's, with their number */
 	size_t n_attachments;
 	struct pace pace;
 
@@ -202,8 +202,8 @@ struct session {
 	bool ending;      /* that client's input is over: the session ends after the answers that it waits for */
 	bool unclaimed;   /* its maker left before its first start was over: it is removed if that fails */
 	bool removed;
-	struct share *payer;                   /* of the uid that it was made for; the router's */
-	struct loop_task free_task, over_task; /* over_task: the router's; removes the session */
+	struct share *payer;                   /* of the uid that it was made for; sessions.c's */
+	struct loop_task free_task, over_task; /* over_task: sessions.c's; removes the session */
 	uint64_t lines_out, bytes_out, strays, dropped_answers;
 	struct turns turns;
 	struct stall stall;
@@ -342,7 +342,8 @@ void session_set_stuck(struct session *s, pid_t pid, uint64_t start);
 bool session_is_private(const struct session *s); /* to clients of the daemon's uid */
 /* Return the name of its profile, configured or not; borrowed. */
 char *session_profile(const struct session *s);
-/* Serialize or restore it without its name, its profile, its launch and the router's members (session_carry.c). */
+/* Serialize or restore it without its name, its profile, its launch and the members of other modules
+ * (session_carry.c). */
 void session_carry(struct carry *c, struct session *s);
 /* For session_carry(): a child without a process; a start after so many ms, false without memory. */
 struct agent *session_new_agent(struct session *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The state that a late client would otherwise not know before the next turn: the child's newest system/init, its
- * permission mode and model, its background tasks; as last reported by the child. The router feeds it, the answer to
+ * permission mode and model, its background tasks; as last reported by the child. from_child.c feeds it, the answer to
  * plenum_attach shows it. All values are bytes printed by the child, and valid JSON.
  *
  * After the end of a child only a mode stricter than the default is kept; its system/init is shown while the tape has

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a turn begins and ends, which prompts it answers, and what it cost (contract 8).
+ * When a turn begins and ends, which prompts it answers, and its cost (contract 8).
  */
 #pragma once
 
