@@ -16,11 +16,10 @@ static void late(struct pending *p) {
 	(void)p;
 }
 
-static const struct pending_events events = {.late = late};
+static const struct pending_events events = {.late = late}, hook_events = {.late = late};
 
 static const struct pending_events *events_of(const struct pending *p) {
-	(void)p;
-	return &events;
+	return p->kind == ASK_HOOK ? &hook_events : &events;
 }
 
 static void begin(void *arg) {
@@ -365,6 +364,7 @@ START_TEST(is_carried) {
 		ck_assert(p->kind == q->kind && p->owner == q->owner && p->guard == q->guard && p->timer_on == q->timer_on);
 		ck_assert(p->since == q->since && p->since_real == q->since_real && p->n_asked == q->n_asked);
 		ck_assert_int_eq(loop_timer_pending(&p->timer), loop_timer_pending(&q->timer));
+		ck_assert_ptr_eq(q->events, events_of(q)); /* its deadline goes to the module that made it */
 		q = LIST_OF(q->node.next, struct pending, node);
 	}
 	p = LIST_TOP(&b.all.order, struct pending, node);

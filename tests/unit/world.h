@@ -123,16 +123,18 @@ static inline void world_begin(void) {
 }
 
 static inline void world_end(void) {
+	struct client *c;
 	while (world.router->sessions) sessions_remove(world.router, world.router->sessions, "over");
-	for (size_t i = 0; i < world.n; i++) {
-		if (!world.clients[i].c->dead) client_kill(world.clients[i].c);
-		close(world.clients[i].fd);
-	}
+	LIST_FOR_EACH (c, &world.router->clients, struct client, node) client_kill(c);
+	for (size_t i = 0; i < world.n; i++) close(world.clients[i].fd);
 	world_turn();
 	core_free(world.router);
 	settings_unref(world.settings);
 	children_free(world.children);
 	loop_free(world.loop);
+	close(world.in);
+	close(world.out);
+	close(world.err);
 }
 
 /* A client of this user that no agent has started. */
