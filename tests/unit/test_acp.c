@@ -27,6 +27,39 @@ START_TEST(kinds_of_lines) {
 }
 END_TEST
 
+/* Found in the pass over the line, wherever it stands and whatever stands twice. */
+START_TEST(the_name_and_the_mark_of_an_update) {
+	static const struct {
+		const char *line, *name;
+		bool marked;
+	} rows[] = {
+		{"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"c\",\"update\":{\"sessionUpdate\":\"a\"}}}",
+		 "\"a\"", false},
+		{" { \"params\" : {\"update\": {\"x\":{\"sessionUpdate\":\"b\"} , \"sessionUpdate\" : \"a\" } } , "
+		 "\"method\":\"session/update\"} ",
+		 "\"a\"", false},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"a\",\"sessionUpdate\":\"b\"}}}",
+		 "\"b\"", false},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"a\"},\"update\":{}}}", NULL,
+		 false},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"a\"},\"update\":1}}", NULL, false},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"a\"}},\"params\":{}}", NULL,
+		 false},
+		{"{\"method\":\"other\",\"params\":{\"update\":{\"sessionUpdate\":\"a\"}}}", NULL, false},
+		{"{\"id\":1,\"result\":{\"update\":{\"sessionUpdate\":\"a\"}}}", NULL, false},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"_meta\":{\"plenum\":1}}}}", NULL, true},
+		{"{\"method\":\"x\",\"params\":{\"Upd\\u0061te\":{\"_m\\u0065ta\":{\"PLENUM\":1}}}}", NULL, true},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"_meta\":{\"other\":1}},\"_meta\":{\"plenum\":1}}}",
+		 NULL, false},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct envelope e = scan(rows[i].line);
+		has(e.subtype, rows[i].name);
+		REQUIRE(e.reserved == rows[i].marked, "%s", rows[i].line);
+	}
+}
+END_TEST
+
 START_TEST(a_long_permission_is_known_by_its_beginning) {
 	static const char text[] =
 		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"session/request_permission\",\"params\":{\"a\":\"";
@@ -371,9 +404,8 @@ START_TEST(the_echo_of_a_prompt) {
 }
 END_TEST
 
-RUN_TESTS("acp", kinds_of_lines, a_long_permission_is_known_by_its_beginning, ends_of_turns, parts_of_a_permission,
-		  answers_to_a_permission, answers_of_the_daemon, answers_to_a_form, ways_to_the_conversation,
-		  agents_that_cannot_serve, mode_and_options_come_back, few_of_many_options_come_back,
-		  a_client_loads_with_the_present_mode, rights, agents_that_cannot_serve,
-		  a_late_replay_ends_with_one_more_answer, a_client_loads_with_the_present_mode, rights, prompts_that_are_none,
+RUN_TESTS("acp", kinds_of_lines, the_name_and_the_mark_of_an_update, a_long_permission_is_known_by_its_beginning,
+		  ends_of_turns, parts_of_a_permission, answers_to_a_permission, answers_of_the_daemon, answers_to_a_form,
+		  ways_to_the_conversation, agents_that_cannot_serve, mode_and_options_come_back, few_of_many_options_come_back,
+		  a_client_loads_with_the_present_mode, rights, a_late_replay_ends_with_one_more_answer, prompts_that_are_none,
 		  the_echo_of_a_prompt)
