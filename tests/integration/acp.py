@@ -156,7 +156,7 @@ class Game:
     """A random session of several clients, with the test as the agent and the judge. Ids: the agent's asks are numbers
     from 500, a client's requests begin with its name.
 
-    A protocol has look() (take what has come), moves(), refusal() (a line that answers an open ask), finished() (true if
+    A protocol has look() (take what has come), moves(), refusal() (a line that answers an open ask, from its id and its line), finished() (true if
     no turn runs; ends one that does) and judge()."""
 
     def __init__(self, case, rng, queue):
@@ -167,8 +167,10 @@ class Game:
         self.made = 1
 
     def join(self):
+        """A new client, or one that left."""
         if len(self.clients) < 4:
-            self.add("p%d" % self.made)
+            back = [c.label for c in self.gone if c.label not in [other.label for other in self.clients]]
+            self.add(self.rng.choice(back) if back and self.rng.randrange(2) else "p%d" % self.made)
             self.made += 1
 
     def add(self, label):
@@ -206,7 +208,7 @@ class Game:
             waiting = [rid for c in self.clients for rid in c.mine if not self.replies(c, rid)]
             open_asks = last.ok("_plenum/pending", session="s")["pending"]
             for one in open_asks:
-                last.send(self.refusal(one["request_id"]))
+                last.send(self.refusal(one["request_id"], last.wait(id=one["request_id"])))
             if self.finished() and not waiting and not open_asks:
                 return
         raise AssertionError("still open: %s" % waiting)

@@ -17,6 +17,8 @@ class AcpGame(Game):
         case.attached(self.d, "other")
         case.ready(self.agent.child(), "c0")
         self.asks = []      # the agent's ids
+        self.sent = {}      # the agent's id: the options sent to it
+        self.prompts = []   # their texts
         self.running = []   # the agent's ids of prompts without an answer
 
     def look(self):
@@ -42,25 +44,35 @@ class AcpGame(Game):
 
     def prompt(self):
         c = self.rng.choice(self.clients)
-        c.prompt("x" * self.rng.randrange(1, 50), self.fresh(c), sessionId="c1")
+        self.prompts.append("prompt %d" % len(self.prompts))
+        c.prompt(self.prompts[-1], self.fresh(c), sessionId="c1")
 
     def ask(self):
         if self.running:
             rid = 500 + len(self.asks)
             self.asks.append(rid)
+            self.sent[rid] = []
             self.child.print(permission(rid))
 
     def answer(self):
         c = self.rng.choice(self.clients)
-        known = [m["id"] for m in c.seen(method="session/request_permission")]
+        known = c.seen(method="session/request_permission")
         if not known:
             return
-        rid = self.rng.choice(known)
+        ask = self.rng.choice(known)
+        rid = ask["id"]
         how = self.rng.randrange(6)
-        line = (selected(rid, self.rng.choice(VALID)) if how < 2 else result(rid, outcome={"outcome": "cancelled"})
+        option = self.rng.choice(VALID)
+        line = (selected(rid, option) if how < 2 else result(rid, outcome={"outcome": "cancelled"})
                 if how == 2 else selected(rid, "none") if how == 3 else result(rid) if how == 4 else
                 error(rid, -32800, "cancelled"))
+        if how < 2:
+            self.sent[self.agents_id(ask)].append(option)
         c.send(line)
+
+    @staticmethod
+    def agents_id(ask):
+        return int(ask["params.toolCall.toolCallId"][1:])
 
     def say(self):
         self.child.print(chunk("piece"))
@@ -86,7 +98,8 @@ class AcpGame(Game):
         return [self.join, self.leave, self.cancel, self.withdraw, self.withdraw_prompt] + 3 * [self.say, self.end] + \
             6 * [self.prompt, self.ask] + 12 * [self.answer]
 
-    def refusal(self, rid):
+    def refusal(self, rid, ask):
+        self.sent[self.agents_id(ask)].append("no")
         return selected(rid, "no")
 
     def finished(self):
@@ -98,11 +111,14 @@ class AcpGame(Game):
         self.judge_replies()
         for rid in self.asks:
             got = self.child.seen(lambda m, rid=rid: "method" not in m.obj and m["id"] == rid)
-            self.case.assertLessEqual(len(got), 1, rid)
+            self.case.assertEqual(len(got), 1, rid)
             for m in got:
                 outcome = m["result.outcome"] or {}
                 self.case.assertTrue(m["error"] or outcome.get("outcome") == "cancelled" or
-                                     outcome.get("optionId") in VALID, m)
+                                     outcome.get("optionId") in self.sent[rid], m)
+        taken = [m["params.prompt"][0]["text"] for m in self.child.seen(method="session/prompt")]
+        self.case.assertEqual(len(set(taken)), len(taken))
+        self.case.assertLessEqual(set(taken), set(self.prompts))
         for m in self.child.seen(lambda m: "method" not in m.obj):
             self.case.assertIn(m["id"], self.asks)
 

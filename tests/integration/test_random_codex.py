@@ -20,6 +20,7 @@ class CodexGame(Game):
         self.watcher = case.attached(self.d, label="watcher", role="observer")
         self.asks = {}     # the agent's id: the method
         self.open = []     # the agent's ids of asks without an answer
+        self.sent = {}     # the agent's id: the decisions sent to it
         self.turns = 0
         self.running = None
 
@@ -66,6 +67,7 @@ class CodexGame(Game):
             rid = 500 + len(self.asks)
             ask, method = self.rng.choice([(approval, COMMAND), (change, FILE)])
             self.asks[rid] = method
+            self.sent[rid] = []
             self.open.append(rid)
             self.child.print(ask(rid))
 
@@ -76,8 +78,15 @@ class CodexGame(Game):
             return
         m = self.rng.choice(known)
         how = self.rng.randrange(6)
-        c.send(decided(m["id"], self.rng.choice(VALID[m["method"]])) if how < 3 else
+        decision = self.rng.choice(VALID[m["method"]])
+        if how < 3:
+            self.sent[self.agents_id(m)].append(decision)
+        c.send(decided(m["id"], decision) if how < 3 else
                error(m["id"], -32000, "no") if how == 3 else decided(m["id"], self.rng.choice(WRONG)))
+
+    @staticmethod
+    def agents_id(ask):
+        return int(ask["params.itemId"][1:])
 
     def say(self):
         self.child.print(delta("piece"))
@@ -105,7 +114,8 @@ class CodexGame(Game):
         return [self.join, self.leave, self.interrupt, self.withdraw, self.end] + 3 * [self.say, self.prompt] + \
             6 * [self.ask] + 12 * [self.answer]
 
-    def refusal(self, rid):
+    def refusal(self, rid, ask):
+        self.sent[self.agents_id(ask)].append("decline")
         return decided(rid, "decline")
 
     def finished(self):
@@ -122,11 +132,12 @@ class CodexGame(Game):
             for m in c.seen(lambda m: m["method"] in VALID):
                 over = c.seen(method="serverRequest/resolved", params__requestId=m["id"])
                 (eq if c in self.clients else self.case.assertLessEqual)(len(over), 1, m)
-        for rid, method in self.asks.items():
+        for rid in self.asks:
             got = self.child.seen(lambda m, rid=rid: "method" not in m.obj and m["id"] == rid)
             self.case.assertLessEqual(len(got), 1, rid)
             for m in got:
-                self.case.assertTrue(m["error"] or m["result.decision"] in VALID[method], m)
+                self.case.assertTrue(m["error"] or m["result.decision"] in self.sent[rid], m)
+        eq(self.open, [])
         for m in self.child.seen(lambda m: "method" not in m.obj):
             self.case.assertIn(m["id"], self.asks)
         begun, ended = [sorted(uuid for m in self.watcher.seen(method="_plenum/event", params__event=event)
