@@ -32,6 +32,9 @@ class Good:
     def connect(self):
         if self.main is None:
             self.main = Client(self.path, NAME)
+            peer = self.main.hello()["peer"]
+            if peer["peer"] != "own":  # the daemon had no descriptor to see where it comes from: it would not be asked
+                raise AssertionError("not trusted: %s" % peer["why"])
             self.seq = self.main.attach(NAME, profile="good", tag=True, wake=True, name=NAME)["seq"]
 
     def hello(self):
