@@ -6,15 +6,18 @@ import os
 import re
 import select
 import socket
+import struct
 import subprocess
 import time
 
 from harness import PYTHON, dump
 
-HELPER = """import socket, sys
+# A daemon without descriptors accepts nothing: the attacker, who would give them back, must not wait for it.
+HELPER = """import socket, struct, sys
 f = socket.socket(fileno=int(sys.argv[1]))
 while f.recv(1):
     s = socket.socket(socket.AF_UNIX)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', 0, 50000))
     try:
         s.connect(sys.argv[2])
         socket.send_fds(f, [b'+'], [s.fileno()])
@@ -39,6 +42,7 @@ class Door:
         """Return a socket; OSError if refused."""
         if self.process is None:
             s = socket.socket(socket.AF_UNIX)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50000))
             s.connect(self.path)
             return s
         self.here.send(b"x")

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration")]
 
-from harness import Client, PlenumError, Timeout, allow, dump, user  # noqa: E402
+from harness import Client, PlenumError, Timeout, allow, dump, until, user  # noqa: E402
 from procs import stood  # noqa: E402
 
 NAME = "good"
@@ -32,9 +32,8 @@ class Good:
     def connect(self):
         if self.main is None:
             self.main = Client(self.path, NAME)
-            peer = self.main.hello()["peer"]
-            if peer["peer"] != "own":  # the daemon had no descriptor to see where it comes from: it would not be asked
-                raise AssertionError("not trusted: %s" % peer["why"])
+            # without a descriptor the daemon cannot see where it comes from: it would not be asked
+            until(lambda: self.main.hello()["peer"]["peer"] == "own", what="its trust")
             self.seq = self.main.attach(NAME, profile="good", tag=True, wake=True, name=NAME)["seq"]
 
     def hello(self):
