@@ -680,6 +680,7 @@ class Lives(AcpCase):
         child = agent.child()
         self.initialized(child)
         child.print(result(child.wait(method="session/load")["id"], modes=MODES))
+        child.print(result(child.wait(method="session/set_mode")["id"]))
         m = child.wait(method="session/prompt", params__prompt=[{"type": "text", "text": "again"}])
         child.print(result(m["id"], stopReason="end_turn"))
         self.assertEqual(a.reply(again)["result.stopReason"], "end_turn")
@@ -713,11 +714,17 @@ class Lives(AcpCase):
         child = agent.child()
         self.initialized(child)
         load = child.wait(method="session/load", params__sessionId="c1")
-        child.print(chunk("from before"), result(load["id"], modes=MODES))
+        child.print(chunk("from before"), result(load["id"], modes=MODES), chunk("the rest of it"))
+        self.assertEqual(child.seen(method="session/prompt"), [])
+        child.print(result(child.wait(method="session/set_mode", params__modeId="default")["id"]))  # it ends a late replay
         m = child.wait(method="session/prompt")
-        child.print(result(m["id"], stopReason="end_turn"))
+        child.print(chunk("new"), result(m["id"], stopReason="end_turn"))
         b.reply(again)
-        b.wait(**is_update("agent_message_chunk", params__update__content__text="from before"))
+        c = self.attached(d, replay="all")
+        c.wait(**is_update("agent_message_chunk", params__update__content__text="new"))
+        for client, texts in ((b, ["from before", "the rest of it", "new"]),
+                              (c, ["from before", "the rest of it", "on", "new"])):
+            self.assertEqual([m["params.update.content.text"] for m in client.seen(method="session/update")], texts)
 
     def test_mcp_servers_outlive_the_daemon(self):
         d, agent = self.begin()

@@ -313,11 +313,13 @@ START_TEST(a_late_replay_ends_with_one_more_answer) {
 	ck_assert_ptr_nonnull(strstr(built(&b), "\"modeId\":\"default\""));
 	take(&m, 2, "{\"id\":3,\"error\":{\"code\":1,\"message\":\"no\"}}"); /* the answer counts, not what it says */
 	ck_assert(d->put_step(&b, "4", 3, &start) == STEP_NONE);
-	start.told = false; /* its clients get the replay, early or late */
+	start.told = false; /* its clients get the replay, early or late, but before the next prompt */
 	ck_assert(d->put_step(&b, "2", 1, &start) == STEP_REPLAYS);
 	buf_free(&b);
-	start.told = true;
-	ck_assert(d->put_step(&b, "3", 2, &start) == STEP_NONE);
+	start.told = true; /* by now: the rest is not dropped */
+	ck_assert(d->put_step(&b, "3", 2, &start) == STEP_SENT);
+	take(&m, 2, "{\"id\":3,\"error\":{\"code\":1,\"message\":\"no\"}}");
+	ck_assert(d->put_step(&b, "4", 3, &start) == STEP_NONE);
 	buf_free(&b);
 	memo_free(&m);
 }

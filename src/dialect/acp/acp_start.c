@@ -11,7 +11,8 @@
  *   ~fork                  the conversation that the first child is to fork
  *   ~mode, ~options        settings for the next child; used up by the steps
  *   strict                 the mode to set if it is strict and the agent has refused it, or an option: never dropped
- *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else
+ *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else; true: which the
+ *                          clients had before it began
  */
 #include "dialect/acp/acp.h"
 
@@ -85,7 +86,7 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 		return STEP_SENT;
 	}
 	bool load = loads && !(start->told && resumes);
-	memo_set(start->memo, "~rest", load && start->told ? span_of("true") : SPAN_NONE);
+	memo_set(start->memo, "~rest", load ? span_of(start->told ? "true" : "false") : SPAN_NONE);
 	put_session(b, id, load ? "session/load" : "session/resume", start->conversation, start);
 	return load ? STEP_REPLAYS : STEP_SENT;
 }
@@ -211,7 +212,7 @@ enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const
 	}
 	if (n == 1) return put_conversation(b, id, start);
 	if (!start->conversation) return STEP_NONE;
-	bool rest = memo_get(start->memo, "~rest").p;
+	bool rest = span_is_true(memo_get(start->memo, "~rest"));
 	if (n == 2 && put_mode(b, id, start)) return rest ? STEP_REPLAYS : STEP_SENT;
 	return put_option(b, id, start) ? STEP_SENT : STEP_NONE;
 }
