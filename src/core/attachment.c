@@ -70,6 +70,17 @@ static void end_calls_of(struct session *s, struct client *c) {
 		}
 }
 
+bool attachment_copy(struct attachment *a, const struct attachment *from, bool ephemeral) {
+	a->by_tool = from->by_tool;
+	a->on_lag = from->on_lag;
+	a->ephemeral = ephemeral;
+	if (ephemeral) a->session->ephemeral = true;
+	a->wants_stderr = from->wants_stderr;
+	a->deny_asks = ephemeral && from->deny_asks;
+	a->asked_approve = from->asked_approve;
+	return names_copy(&a->tools, &from->tools);
+}
+
 void attachment_leave(struct client *c, const char *why) {
 	struct attachment *a = c->attachment;
 	if (!a) return;

@@ -7,6 +7,8 @@
 #include "core/router.h"
 
 struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
+/* Let a new one have what another has; ephemeral: its session ends with it. False without memory. */
+bool attachment_copy(struct attachment *a, const struct attachment *from, bool ephemeral);
 /* Give the owner its place again and offer pending requests: after all members of the attachment are set. */
 void attachment_ready(struct router *r, struct attachment *a);
 void attachment_leave(struct client *c, const char *why);

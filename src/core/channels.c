@@ -64,9 +64,9 @@ struct client *channels_of(struct client *c, const struct message *m) {
 
 static struct client *new_channel(struct client *c) {
 	struct router *r = c->world;
-	struct client *channel = client_new_channel(c->carrier ? c->carrier : c, &r->shares);
+	struct client *channel = client_new_channel(c->carrier ? c->carrier : c, &r->shares, r->clients_seen + 1);
 	if (!channel) return NULL;
-	channel->id = ++r->clients_seen;
+	r->clients_seen++;
 	r->n_clients++;
 	list_add_tail(&r->clients, &channel->node);
 	return channel;
@@ -74,23 +74,8 @@ static struct client *new_channel(struct client *c) {
 
 /* Give it the role and the filters of the attachment whose client asked for it. ephemeral: the session is its own. */
 static bool attach(struct client *c, struct session *s, const struct attachment *like, bool ephemeral) {
-	const struct client_filter *f = &like->client->filter;
 	struct attachment *a = attachment_new(s->world, c, s, like->observer, like->approve);
-	if (!a) return false;
-	a->by_tool = like->by_tool;
-	a->on_lag = like->on_lag;
-	a->ephemeral = ephemeral;
-	s->ephemeral |= ephemeral;
-	a->wants_stderr = like->wants_stderr;
-	a->deny_asks = ephemeral && like->deny_asks;
-	a->asked_approve = like->asked_approve;
-	c->filter = (struct client_filter){.tag = f->tag,
-									   .no_partial = f->no_partial,
-									   .no_echo = f->no_echo,
-									   .quiet = f->quiet,
-									   .by_type = f->by_type,
-									   .kinds = f->kinds};
-	return names_copy(&a->tools, &like->tools) && names_copy(&c->filter.others, &f->others);
+	return a && attachment_copy(a, like, ephemeral) && client_copy_filter(c, like->client);
 }
 
 /* Make the session that the request is to begin: of the same profile, with the same options for its child. */

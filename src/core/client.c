@@ -703,7 +703,13 @@ void client_carry_channel(struct client *channel, struct client *carrier) {
 	list_add_tail(&carrier->channels, &channel->channel);
 }
 
-struct client *client_new_channel(struct client *carrier, struct shares *shares) {
+bool client_copy_filter(struct client *c, const struct client *from) {
+	c->filter = from->filter;
+	c->filter.others = (struct names){0};
+	return names_copy(&c->filter.others, &from->filter.others);
+}
+
+struct client *client_new_channel(struct client *carrier, struct shares *shares, uint64_t id) {
 	struct client *c = make(carrier->loop, carrier->in.pool, -1, carrier->in.max, carrier->events, carrier->world);
 	if (!c) return NULL;
 	c->name = str_dup(carrier->name);
@@ -712,6 +718,7 @@ struct client *client_new_channel(struct client *carrier, struct shares *shares)
 		free_client(c);
 		return NULL;
 	}
+	c->id = id;
 	c->peer = carrier->peer;
 	c->watch = carrier->watch;
 	if (c->watch) c->watch->users++;

@@ -128,8 +128,8 @@ struct client {
 struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
 						  const struct client_events *events, struct router *world);
-/* Make a channel of this connection. The caller gives it a number and a place in the list. NULL without memory. */
-struct client *client_new_channel(struct client *carrier, struct shares *shares);
+/* Make a channel of this connection. The caller gives it a place in the list. NULL without memory. */
+struct client *client_new_channel(struct client *carrier, struct shares *shares, uint64_t id);
 static inline bool client_has_channels(const struct client *c) {
 	return !list_empty(&c->channels);
 }
@@ -180,6 +180,8 @@ uint64_t client_behind(const struct client *c);
 /* Return true if the peer has the daemon's uid or is root. */
 bool client_is_ours(const struct client *c);
 void client_filter_free(struct client_filter *f);
+/* Give a new one the filter of another. False without memory. */
+bool client_copy_filter(struct client *c, const struct client *from);
 /* From now on the connection does not want lines of these types, an array of strings. False without memory. */
 bool client_mute(struct client *c, struct span types);
 /* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which
