@@ -65,6 +65,10 @@ JUDGED = {
 def judged(row, dialect):
     if row.act == "REQUEST" and dialect != "claude":
         return "judged by its method"
+    if row.act in ("OPENS", "RUNS", "NAMES"):
+        return f"{row.member} is a handle of the sender"
+    if row.act == "ABOUT":
+        return f"{row.member} is the id of a request of the sender"
     if row.act != "EXECUTE":
         return JUDGED[row.act]
     return f"judged as a call of the tool {row.what}" if row.what else f"judged as a call of its {row.member}"

@@ -487,7 +487,8 @@ class Named(AcpCase):
                 c.wait(method="$/cancel_request", params__requestId=known)
                 c.send(error(known, -32800, "cancelled"))
         child.mark(a, b)
-        self.assertEqual(child.seen(lambda m: m["id"] in (7, "7")), [])
+        answers = child.seen(lambda m: m["id"] in (7, "7"))
+        self.assertEqual([(m["id"], m["error.code"]) for m in answers], [(7, -32800), ("7", -32800)])
 
 
 class Lives(AcpCase):
@@ -923,17 +924,17 @@ class Late(AcpCase):
 class Long(AcpCase):
     def test_an_answer_that_is_too_long_ends_its_turn(self):
         """The client gets an error, and the next prompt goes to the agent."""
-        d, _, child, a = self.open()
+        d, _, child, a = self.open(limits={"child_line": "1M"})
         mine, theirs = self.turn(child, a)
-        child.print(result(theirs, stopReason="end_turn", _meta={"x": "x" * (16 << 20)}))
+        child.print(result(theirs, stopReason="end_turn", _meta={"x": "x" * (1 << 20)}))
         m = a.reply(mine)
-        self.assertIn("16 MiB", m["error.message"])
+        self.assertIn("child_line", m["error.message"])
         d.wait_state("s", "idle")
         self.turn(child, a, "next")
 
     def test_a_permission_that_is_too_long_is_refused(self):
-        _, _, child, a = self.open()
+        _, _, child, a = self.open(limits={"child_line": "1M"})
         self.turn(child, a)
-        child.print(permission(7, title="x" * (16 << 20)))
+        child.print({"id": 7, **permission(7, title="x" * (1 << 20))})
         m = child.wait(lambda m: m["id"] == 7)
         self.assertEqual(m["result"], {"outcome": {"outcome": "cancelled"}})
