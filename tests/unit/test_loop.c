@@ -109,7 +109,7 @@ static void stop_other(struct actor *a) {
 
 /* A task that defers itself runs after all waiting ones; an urgent one runs before the next task. */
 START_TEST(tasks_that_defer) {
-	struct actor a, b, c, u;
+	static struct actor a, b, c, u; /* a is deferred again until the loop is freed, after this function */
 	actor(&a, &world, 'a');
 	actor(&b, &world, 'b');
 	actor(&c, &world, 'c');
@@ -158,7 +158,7 @@ static void first_again(struct actor *a) {
 
 /* A task that defers itself first in every turn delays neither an earlier first one nor the others indefinitely. */
 START_TEST(tasks_that_always_come_first) {
-	struct actor a, b, c;
+	static struct actor a, b, c; /* one is deferred until the loop is freed */
 	actor(&a, &world, 'a');
 	actor(&b, &world, 'b');
 	actor(&c, &world, 'c');
