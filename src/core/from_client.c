@@ -236,11 +236,10 @@ static bool is_of_another(struct client *c, const struct session *s, const struc
 	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT || m->kind == MESSAGE_ANSWER)
 		return false;
 	if (text && router_has_conversation(s, text)) return false;
-	notify_refuse(c, m, PLENUM_E_BAD_REQUEST,
-				  "%s: this connection is attached to session %s, whose conversation is %s, and to none that has this "
-				  "one (load or resume it first)",
-				  session_dialect(s)->conversation_id, s->name,
-				  s->conversation_id ? s->conversation_id : "not known yet");
+	notify_refuse(
+		c, m, PLENUM_E_BAD_REQUEST,
+		"%s: no session of this connection has this conversation (load or resume it first); session %s has %s",
+		session_dialect(s)->conversation_id, s->name, s->conversation_id ? s->conversation_id : "none yet");
 	return true;
 }
 
