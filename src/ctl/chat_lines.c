@@ -131,7 +131,8 @@ static bool is_history(const struct chat *ch, const struct incoming *in) {
 static bool is_repeated(const struct chat *ch, const struct incoming *in) {
 	static const enum speech_kind kinds[] = {SPEECH_PIECE, SPEECH_TEXT, SPEECH_CALL, SPEECH_RESULT, SPEECH_ECHO};
 	struct speech_fact f;
-	if (!ch->waiting || chat_is_starting(ch) || strcmp(ch->state, PLENUM_ST_STARTING) != 0) return false;
+	if (!in->speech->replays || !ch->waiting || chat_is_starting(ch) || strcmp(ch->state, PLENUM_ST_STARTING) != 0)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (speech_find(in, kinds[i], &f)) return true;
 	return false;

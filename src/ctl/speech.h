@@ -96,6 +96,7 @@ struct speech {
 	const char *dialect;
 	bool repeats;     /* the pieces of an answer come again as a whole; else a line for each of them */
 	bool keeps;       /* a prompt that is sent again under its uuid runs once */
+	bool replays;     /* the agent repeats the conversation when a prompt wakes it */
 	bool names_turns; /* an interrupt names the turn: t->running */
 
 	bool (*scan)(const char *p, size_t n, struct envelope *e);

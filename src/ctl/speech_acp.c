@@ -224,6 +224,7 @@ static const char *setting(bool mode, const char *value, json_t **members) {
 
 const struct speech speech_acp = {
 	.dialect = "acp",
+	.replays = true,
 	.scan = scan,
 	.notice = speech_rpc_notice,
 	.next = next,

@@ -914,8 +914,10 @@ class Daemon:
             self.start()
 
     def write_conf(self):
+        """Without the machine's memory pressure, which would send sessions to sleep."""
+        sections = dict(self.sections, daemon=dict({"memory_pressure": "no"}, **self.sections.get("daemon", {})))
         with open(self.conf, "w") as f:
-            for section, keys in self.sections.items():
+            for section, keys in sections.items():
                 f.write("[%s]\n" % section)
                 if section.startswith("profile "):
                     keys = dict(self.PROFILE_DEFAULTS, **keys)
