@@ -182,8 +182,8 @@ class Daemon:
 
     def write_profile(self, dialect, argv, environment, settings, more):
         child = {**environment, **self.place.of_agent()}
-        lines = ["[daemon]", "default_profile = real", "log_level = debug", *settings, "", "[profile real]",
-                 "command = " + shlex.join(argv), f"dialect = {dialect}", f"cwd = {self.place.work}",
+        lines = ["[daemon]", "default_profile = real", "log_level = debug", "memory_pressure = no", *settings, "",
+                 "[profile real]", "command = " + shlex.join(argv), f"dialect = {dialect}", f"cwd = {self.place.work}",
                  "env = " + shlex.join(f"{name}={value}" for name, value in child.items()), *more, ""]
         self.config.write_text("\n".join(lines))
 
