@@ -208,7 +208,7 @@ class Turns(AcpCase):
     def test_another_conversation_is_refused(self):
         _, _, child, a = self.open()
         text = a.fails("session/prompt", sessionId="other", prompt=[])["message"]
-        self.assertIn("attached to session s", text)
+        self.assertIn("session s has c1", text)
         self.assertEqual(child.seen(method="session/prompt"), [])
 
     def test_cancel(self):

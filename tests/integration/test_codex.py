@@ -164,7 +164,7 @@ class Turns(CodexCase):
 
     def test_another_thread_is_refused(self):
         _, _, child, a = self.open()
-        self.assertIn("attached to session s", a.fails("turn/start", threadId="other", input=[])["message"])
+        self.assertIn("session s has t1", a.fails("turn/start", threadId="other", input=[])["message"])
         self.assertEqual(child.seen(method="turn/start"), [])
 
     def test_interrupt(self):
