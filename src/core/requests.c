@@ -123,7 +123,7 @@ static void add_edit(struct splice_edit *edits, size_t *n, struct splice_edit on
 /* more: one more edit, or NULL. */
 static struct chunk line_for(const struct session *s, struct span body, const struct envelope *e, struct span id,
 							 const struct splice_edit *more) {
-	struct splice_edit edits[SPLICE_EDITS], conversation;
+	struct splice_edit edits[SPLICE_EDITS] = {0}, conversation;
 	size_t n = 0;
 	if (name_conversation(s, e, &conversation)) add_edit(edits, &n, conversation);
 	if (id.p) add_edit(edits, &n, (struct splice_edit){e->request_id.p, e->request_id.n, {id}});

@@ -63,7 +63,7 @@ bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct
 size_t span_values(struct span s);
 
 static inline bool span_is_string(struct span s) {
-	return s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+	return s.p && s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
 }
 
 bool span_is_object(struct span s);

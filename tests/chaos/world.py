@@ -57,7 +57,8 @@ class World(Stage):
         self.faults = faults
         agent = build_file("plenum-fakeagent")
         self.states = seed // 2 % 2 == 1  # the children report theirs, like those of the built-in profile
-        sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": self.state_dir},
+        sections = {"daemon": {"default_profile": "plain", "memory_pressure": "yes", "state_dir": self.state_dir,
+                               "max_children": 9 if seed % 3 == 0 else 40},
                     "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "stdin_queue": "2M",
                                "client_lag_soft": "100K" if seed % 4 == 1 else "8M", "lag_wait": "%ds" % LAG_WAIT,
                                "client_lag_soft_time": "2s"}}

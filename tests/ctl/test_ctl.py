@@ -1111,8 +1111,8 @@ class Waits(Ctl):
         self.assertEqual(json.loads(got.splitlines()[0])["event"], "session_created")
 
     def subscribed(self, n):
-        """n clients have asked for the events."""
-        until(lambda: sum(c["lines_in"] >= 1 and c["session"] is None for c in self.d.call("plenum_status")["clients"]) >= n + 1,
+        """n clients have asked for the events, and were answered."""
+        until(lambda: sum(c["bytes_out"] > 0 and c["session"] is None for c in self.d.call("plenum_status")["clients"]) >= n + 1,
               what="%d subscribers" % n)
 
     def test_events_of_one_session(self):
