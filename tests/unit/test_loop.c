@@ -311,7 +311,7 @@ START_TEST(timers_of_a_turn_that_is_over) {
 	}
 	actor(&stopped, &world, 's');
 	loop_timer_set(&stopped.timer, 1); /* the first timer of all is due before it, however slow this is */
-	work(10000); /* all are due */
+	work(10000);                       /* all are due */
 	all[0].then = work_long;
 	actor(&task, &world, 't');
 	task.then = stop_timer;
