@@ -1112,7 +1112,7 @@ class Waits(Ctl):
 
     def subscribed(self, n):
         """n clients have asked for the events, and were answered."""
-        until(lambda: sum(c["bytes_out"] > 0 and c["session"] is None for c in self.d.call("plenum_status")["clients"]) >= n + 1,
+        until(lambda: sum(c["program"] == "plenumctl" and c["bytes_out"] > 0 for c in self.d.call("plenum_status")["clients"]) == n,
               what="%d subscribers" % n)
 
     def test_events_of_one_session(self):
