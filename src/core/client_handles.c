@@ -2,6 +2,7 @@
 #include "core/client_handles.h"
 
 #include "core/asks.h"
+#include "core/gate.h"
 #include "core/notify.h"
 #include "core/requests.h"
 #include "plenum/protocol.h"
@@ -40,7 +41,8 @@ void client_handles_leave(struct session *s, const struct client *c) {
 								: NULL;
 		struct buf b = NOTICE_INIT;
 		if (call) {
-			d->put_end(&b, call->id, h->ends, span_of(h->name));
+			d->put_end(&b, call->id, dialect_gate_row(&gate_of(c)->rows, GATE_REQUEST, h->ends, strlen(h->ends)),
+					   span_of(h->name));
 			call->child = session_writes_to(s);
 			loop_timer_set(&call->timer, s->profile->control_timeout);
 			session_must_write(s, notice_chunk(&b));

@@ -397,9 +397,9 @@ struct dialect {
 	void (*put_interrupt)(struct buf *b, const char *id, const char *conversation, const struct memo *memo);
 	/* Withdraw a prompt that it has not taken. NULL: it cannot. */
 	void (*put_cancel_prompt)(struct buf *b, const char *id, const char *uuid);
-	/* End the bearer of a handle whose client has left, by the request `ends` of a gate row. NULL: no row is ACT_OPENS
-	 * or ACT_RUNS. */
-	void (*put_end)(struct buf *b, const char *id, const char *ends, struct span handle);
+	/* End the bearer of a handle whose client has left, by the request of this row. NULL: no row is ACT_OPENS or
+	 * ACT_RUNS. */
+	void (*put_end)(struct buf *b, const char *id, const struct gate_row *ends, struct span handle);
 	/* Set a mode. NULL: there are no modes. */
 	void (*put_mode)(struct buf *b, const char *id, struct span mode);
 	const struct dialect_frame *frame; /* of its clients' connections */

@@ -4,6 +4,8 @@
 
 #include "carrying.h"
 
+#include <string.h>
+
 static const char *const unwatch = "fs/unwatch", *const stop = "process/kill";
 
 static struct span marked(const struct handle *h) {
@@ -105,4 +107,21 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-RUN_TESTS("handles", two_clients_choose_the_same_one, only_a_mark_of_the_daemon_is_one, is_carried, damage_is_noticed)
+/* The request that ends a handle names it by the member of its own row. */
+START_TEST(each_end_is_a_request) {
+	struct gate_index rows;
+	size_t n = 0;
+	gate_index_init(&rows, codex_dialect.gate, codex_dialect.n_gate);
+	for (size_t i = 0; i < codex_dialect.n_gate; i++) {
+		const struct gate_row *row = &codex_dialect.gate[i];
+		if (row->act != ACT_OPENS && row->act != ACT_RUNS) continue;
+		const struct gate_row *ends = dialect_gate_row(&rows, GATE_REQUEST, row->what, strlen(row->what));
+		ck_assert_msg(ends && ends->act == ACT_NAMES && ends->member, "%s", row->name);
+		n++;
+	}
+	ck_assert_uint_gt(n, 0);
+}
+END_TEST
+
+RUN_TESTS("handles", two_clients_choose_the_same_one, only_a_mark_of_the_daemon_is_one, is_carried, damage_is_noticed,
+		  each_end_is_a_request)

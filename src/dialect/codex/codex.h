@@ -29,7 +29,7 @@ void codex_asks_put_cancel(struct buf *body, struct span request);
 /* --- handles that clients choose (codex_handles.c), as the members of struct dialect --- */
 
 void codex_handles_read(const struct envelope *e, struct dialect_addressee *to);
-void codex_handles_put_end(struct buf *b, const char *id, const char *ends, struct span handle);
+void codex_handles_put_end(struct buf *b, const char *id, const struct gate_row *ends, struct span handle);
 
 /* --- the start (codex_start.c), as the members of struct dialect --- */
 

@@ -37,21 +37,8 @@ void codex_handles_read(const struct envelope *e, struct dialect_addressee *to) 
 	}
 }
 
-void codex_handles_put_end(struct buf *b, const char *id, const char *ends, struct span handle) {
-	static const struct {
-		const char *ends, *member;
-	} requests[] = {
-		{"command/exec/terminate", "processId"},
-		{"process/kill", "processHandle"},
-		{"fs/unwatch", "watchId"},
-		{"fuzzyFileSearch/sessionStop", "sessionId"},
-		{"mcpServer/event/stream/stop", "subscriptionId"},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
-		if (strcmp(requests[i].ends, ends) != 0) continue;
-		buf_printf(b, JSONRPC_BARE_HEAD "\"id\":%s,\"method\":\"%s\",\"params\":{\"%s\":", id, ends,
-				   requests[i].member);
-		buf_put(b, handle.p, handle.n);
-		buf_puts(b, "}}\n");
-	}
+void codex_handles_put_end(struct buf *b, const char *id, const struct gate_row *ends, struct span handle) {
+	buf_printf(b, JSONRPC_BARE_HEAD "\"id\":%s,\"method\":\"%s\",\"params\":{\"%s\":", id, ends->name, ends->member);
+	buf_put(b, handle.p, handle.n);
+	buf_puts(b, "}}\n");
 }
