@@ -7,7 +7,6 @@
 #include "core/kept.h"
 #include "core/notify.h"
 #include "core/sessions.h"
-#include "core/trust.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -106,14 +105,6 @@ static struct session *make(struct client *c, struct session *like, const struct
 	return s;
 }
 
-/* Return the session that has the named conversation, if this client may join it. */
-static struct session *holder(struct client *c, const struct session *like, const struct envelope *e) {
-	_cleanup_free_ char *id = session_dialect(like)->takes_up(e) ? span_dup(e->session_id, NULL) : NULL;
-	struct session *s = id ? router_find_conversation(c->world, id) : NULL;
-	bool fits = s && session_dialect(s) == session_dialect(like);
-	return fits && !trust_is_closed_to(s, c) && !session_is_going(s) ? s : NULL;
-}
-
 /* Return true if the client cannot join it by this request: it asks for an older id of the session's conversation. */
 static bool is_alias(const struct session *s, const struct envelope *e) {
 	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
@@ -129,7 +120,8 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 		return;
 	}
-	struct session *s = holder(c, like, e);
+	struct session *s = kept_holder(c, e);
+	if (s && session_dialect(s) != session_dialect(like)) s = NULL;
 	if (s && is_alias(s, e)) {
 		char text[ROUTER_IN_USE_MAX];
 		router_in_use_text(text, s->name);

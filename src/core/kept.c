@@ -69,12 +69,10 @@ void kept_post(struct attachment *a) {
 	buf_free(&b);
 }
 
-/* Return the session that has the conversation that this client wants to go on with, if it has begun none here. */
-static struct session *holder(struct client *c, const struct session *s, const struct envelope *e) {
-	if (!s->by_client || s->conversation_id || !c->dialect->takes_up(e)) return NULL;
-	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
-	struct session *other = id ? router_find_conversation(s->world, id) : NULL;
-	return other && other != s && !trust_is_closed_to(other, c) && !session_is_going(other) ? other : NULL;
+struct session *kept_holder(struct client *c, const struct envelope *e) {
+	_cleanup_free_ char *id = c->dialect->takes_up(e) ? span_dup(e->session_id, NULL) : NULL;
+	struct session *s = id ? router_find_conversation(c->world, id) : NULL;
+	return s && !trust_is_closed_to(s, c) && !session_is_going(s) ? s : NULL;
 }
 
 /* Two children must not write to one conversation: the client joins its session instead. Return false without memory.
@@ -92,7 +90,8 @@ static bool join(struct client *c, struct session *s) {
 
 bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
-	struct session *other = holder(c, s, e);
+	struct session *other = !s->by_client || s->conversation_id ? NULL : kept_holder(c, e); /* it has begun none here */
+	if (other == s) other = NULL;
 	if (other && session_dialect(other) != c->dialect) {
 		char why[ROUTER_IN_USE_MAX];
 		router_in_use_text(why, other->name);

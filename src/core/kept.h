@@ -11,6 +11,8 @@ struct attachment;
 struct client;
 struct session;
 
+/* Return the session that has the conversation which this request takes up, if the client may join it; else NULL. */
+struct session *kept_holder(struct client *c, const struct envelope *e);
 /* Answer a request from what the child told, now or when it is told. Return true if it begins another conversation
  * (core/channels.h), and was not served. */
 bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
