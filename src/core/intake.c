@@ -95,13 +95,9 @@ static void echo(struct session *s, const struct prompt *p, const struct envelop
 	if (by.data) *by.data = '{'; /* in place of the comma */
 	buf_putc(&by, '}');
 	if (!by.failed) session_dialect(s)->put_echo(&b, e, s->conversation_id, (struct span){by.data, by.len});
-	struct chunk all = notice_chunk(&b);
-	const char *end;
-	for (size_t at = 0; at < all.len && (end = memchr(all.data + at, '\n', all.len - at)) != NULL;) {
-		size_t n = (size_t)(end - all.data) + 1 - at;
-		tape_append(&s->tape, chunk_view(all, at, n), LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
-		at += n;
-	}
+	struct chunk all = notice_chunk(&b), one;
+	for (size_t at = 0; (one = chunk_next_line(all, &at)).data;)
+		tape_append(&s->tape, one, LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
 	chunk_drop(&all);
 	buf_free(&by);
 	notify_wake(s);

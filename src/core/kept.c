@@ -63,10 +63,9 @@ void kept_post(struct attachment *a) {
 	struct buf b = NOTICE_INIT;
 	if (!d->put_noted || !s->conversation_id) return;
 	d->put_noted(&b, &s->memo, s->conversation_id);
-	const char *end;
-	for (const char *at = b.data; at && !b.failed && (end = strchr(at, '\n')) != NULL; at = end + 1)
-		client_offer(a->client, chunk_copy(at, (size_t)(end - at) + 1));
-	buf_free(&b);
+	struct chunk all = notice_chunk(&b), line;
+	for (size_t at = 0; (line = chunk_next_line(all, &at)).data;) client_offer(a->client, line);
+	chunk_drop(&all);
 }
 
 struct session *kept_holder(struct client *c, const struct envelope *e) {

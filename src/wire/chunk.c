@@ -43,6 +43,14 @@ struct chunk chunk_copy(const void *data, size_t len) {
 	return (struct chunk){b, block_data(b), len};
 }
 
+struct chunk chunk_next_line(struct chunk c, size_t *at) {
+	size_t from = *at;
+	const char *end = from < c.len ? memchr(c.data + from, '\n', c.len - from) : NULL;
+	if (!end) return CHUNK_NONE;
+	*at = (size_t)(end - c.data) + 1;
+	return chunk_view(c, from, *at - from);
+}
+
 struct chunk chunk_adopt(char *data, size_t len) {
 	struct block *b = data ? block_new(0) : NULL;
 	if (!b) {

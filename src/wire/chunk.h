@@ -57,6 +57,9 @@ static inline struct chunk chunk_view(struct chunk c, size_t off, size_t len) {
 	return (struct chunk){block_ref(c.block), c.data + off, len};
 }
 
+/* Iterate over whole lines: start with *at = 0. Take a reference to the next one, with its LF; data NULL: the end. */
+struct chunk chunk_next_line(struct chunk c, size_t *at);
+
 static inline struct chunk chunk_ref(struct chunk c) {
 	return chunk_view(c, 0, c.len);
 }

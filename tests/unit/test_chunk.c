@@ -33,6 +33,23 @@ START_TEST(views_count) {
 }
 END_TEST
 
+START_TEST(lines_of_a_chunk) {
+	struct chunk c = chunk_copy("one\n\nthree\nrest", 15), line;
+	size_t at = 0;
+	static const char *const want[] = {"one\n", "\n", "three\n"};
+	for (size_t i = 0; i < 3; i++) {
+		line = chunk_next_line(c, &at);
+		ck_assert_uint_eq(line.len, strlen(want[i]));
+		ck_assert_mem_eq(line.data, want[i], line.len);
+		chunk_drop(&line);
+	}
+	ck_assert_ptr_null(chunk_next_line(c, &at).data); /* the rest is no line */
+	chunk_drop(&c);
+	at = 0;
+	ck_assert_ptr_null(chunk_next_line(CHUNK_NONE, &at).data);
+}
+END_TEST
+
 START_TEST(static_bytes_are_not_freed) {
 	struct chunk c = CHUNK_STATIC("static\n"), view = chunk_view(c, 1, 3);
 	ck_assert_uint_eq(c.len, 7);
@@ -83,5 +100,5 @@ START_TEST(sizes_that_no_memory_has) {
 }
 END_TEST
 
-RUN_TESTS("chunk", a_copy_is_its_own, views_count, static_bytes_are_not_freed, joins, blocks_resize,
+RUN_TESTS("chunk", a_copy_is_its_own, views_count, lines_of_a_chunk, static_bytes_are_not_freed, joins, blocks_resize,
 		  sizes_that_no_memory_has)
