@@ -72,8 +72,8 @@ bool span_is_true(struct span s);
 /* Return true if the raw content of a string span equals text (no unescaping). Inline: most texts are constant, and of
  * another length. */
 static inline bool span_equals(struct span s, const char *text) {
-	size_t n = text ? strlen(text) : 0;
-	return text && s.n == n + 2 && span_is_string(s) && memcmp(s.p + 1, text, n) == 0;
+	size_t n = strlen(text);
+	return s.n == n + 2 && span_is_string(s) && memcmp(s.p + 1, text, n) == 0;
 }
 
 bool span_is_one_of(struct span s, const char *const *texts); /* any of them; ends with NULL */
