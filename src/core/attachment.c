@@ -111,13 +111,13 @@ void attachment_leave(struct client *c, const char *why) {
 	if (ephemeral && !s->world->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
-/* A half-closed client stays until everything that it waits for was sent (contract 7). */
 /* Return true for a channel that has begun nothing: if its client waits for nothing, it is over. */
 static bool is_idle_channel(const struct client *c) {
 	const struct attachment *a = c->attachment;
 	return c->carrier && a && a->session->by_client && !a->session->conversation_id;
 }
 
+/* A half-closed client stays until everything that it waits for was sent (contract 7). */
 void attachment_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;

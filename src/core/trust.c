@@ -72,8 +72,10 @@ static void ask(struct router *r, struct client *c, const struct buf *request, e
 	struct watch *w = c->watch;
 	struct asked *a = request->failed ? NULL : calloc(1, sizeof *a);
 	char place[32], error[CHILD_ERROR_MAX];
-	w->origin = a ? w->origin : ORIGIN_SILENT;
-	if (!a) return;
+	if (!a) {
+		w->origin = ORIGIN_SILENT;
+		return;
+	}
 	snprintf(place, sizeof place, "/proc/%d", (int)w->pid);
 	struct errand_spec spec = {.kind = DESCENT_ERRAND,
 							   .request = request->data,
