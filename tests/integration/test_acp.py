@@ -801,14 +801,19 @@ class Late(AcpCase):
         """The unread bytes of the client that has most of them."""
         return max(c["lag_bytes"] for c in d.call("plenum_status")["clients"])
 
+    def long_texts(self, child, client, count, size=100000):
+        """The child prints them; they are on the tape."""
+        texts = ["%03d" % n + "x" * size for n in range(count)]
+        for text in texts:
+            child.print(chunk(text))
+            client.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        return texts
+
     def test_a_long_conversation_is_loaded_as_it_is_read(self):
         """The daemon keeps no second copy for a client that does not read."""
         d, _, child, a = self.open(limits={"tape_bytes": "32M"})
         mine, theirs = self.turn(child, a)
-        texts = ["%03d" % n + "x" * 100000 for n in range(100)]
-        for text in texts:
-            child.print(chunk(text))
-            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        texts = self.long_texts(child, a, 100)
         b = self.attached(d)
         rid = b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
 
@@ -827,10 +832,7 @@ class Late(AcpCase):
     def test_it_is_loaded_twice_and_over_an_upgrade(self):
         d, _, child, a = self.open(limits={"tape_bytes": "32M"})
         mine, theirs = self.turn(child, a)
-        texts = ["%03d" % n + "x" * 100000 for n in range(50)]
-        for text in texts:
-            child.print(chunk(text))
-            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        texts = self.long_texts(child, a, 50)
         b = self.attached(d)
         for _ in range(2):
             b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
@@ -847,10 +849,7 @@ class Late(AcpCase):
         mine, theirs = self.turn(child, a)
         b = self.attached(d)
         rids = [b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])]
-        for n in range(100):
-            text = "%03d" % n + "x" * 50000
-            child.print(chunk(text))
-            a.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        text = self.long_texts(child, a, 100, 50000)[-1]
         rids.append(b.call("session/load", sessionId="c1", cwd="/", mcpServers=[]))
         for rid in rids:
             self.assertIn("sessionId", b.reply(rid)["result"])
