@@ -83,8 +83,9 @@ class Execute(Case):
         request = self.person.wait_request("can_use_tool", where=lambda r: r["input"]["command"] == "touch second")
         self.person.answer(request, allow(request))
         self.person.wait("the output", lambda l: l.get("type") == "user" and "bash-stdout" in json.dumps(l))
-        self.run_command(self.person, "third")
-        self.person.wait("its echo", lambda l: l.get("type") == "user" and "touch third" in json.dumps(l))
+        since = self.person.mark()
+        self.run_command(self.person, "third")  # the CLI echoes it, runs it, then prints the output
+        self.person.wait("the output", lambda l: l.get("type") == "user" and "bash-stdout" in json.dumps(l), since)
         self.settled(self.person)
         self.assertEqual([self.made(name) for name in ("first", "second", "third")], [False, True, True])
 
