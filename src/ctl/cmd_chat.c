@@ -267,10 +267,7 @@ static void leave_if_done(struct chat *ch) {
 	if (!ch->terminal) return;
 	close_editor(ch);
 	ch->remove = ch->p && chat_is_starting(ch) && !ch->waiting; /* the conversation can be resumed again */
-	if (ch->remove)
-		ctl_say("left before the agent had its conversation; session %s was removed", ch->session);
-	else
-		ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
+	if (!ch->remove) ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
 }
 
 static void run(struct chat *ch) {
@@ -314,11 +311,17 @@ static void ask_agent(struct chat *ch) {
 	if (asks && runs && ch->speech->hello) ch->speech->hello(ch->p, ch->initialize);
 }
 
+static void remove_session(struct chat *ch) {
+	_cleanup_json_ json_t *answer = NULL;
+	json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
+	int code = ctl_ask(ch->p, PLENUM_STOP, members, &answer);
+	if (code == CTL_OK && ctl_bool(answer, "stopping")) code = follow_to_end(ch->p, ch->session, true);
+	if (code == CTL_OK) ctl_say("left before the agent had its conversation; session %s was removed", ch->session);
+}
+
 static void end(struct chat *ch) {
 	close_editor(ch);
-	if (ch->remove)
-		ctl_ask(ch->p, PLENUM_STOP, json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1),
-				NULL);
+	if (ch->remove) remove_session(ch);
 	chat_question_forget(ch);
 	plenum_close(ch->p);
 	show_free(&ch->show);

@@ -68,36 +68,6 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 
 /* --- Ends --------------------------------------------------------------------------------------------------------- */
 
-/* The end of the session's agent, or of the session where it is to be forgotten. */
-static bool is_over(const struct incoming *in, const char *session, bool forget) {
-	struct span event = follow_event(in), state = span_member(in->notice, "state");
-	if (!event.p || !span_equals(span_member(in->notice, "session"), session)) return false;
-	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
-	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
-	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
-}
-
-/* Its agent lives on. */
-static bool is_stuck(const struct incoming *in, const char *session) {
-	return span_equals(follow_event(in), PLENUM_EV_ERROR) &&
-		   span_equals(span_member(in->notice, "code"), PLENUM_E_CANNOT_STOP) &&
-		   span_equals(span_member(in->notice, "session"), session);
-}
-
-static int await_end(struct plenum *p, const char *session, bool forget) {
-	struct incoming in;
-	for (int code = CTL_OK;;) {
-		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME * 2, &in);
-		if (r != PLENUM_OK) return ctl_failed(p, r);
-		if (is_stuck(&in, session)) {
-			_cleanup_free_ char *reason = span_dup(span_member(in.notice, "error"), NULL);
-			if (reason) ctl_say("%s", reason);
-			code = CTL_REFUSED;
-		}
-		if (is_over(&in, session, forget)) return code;
-	}
-}
-
 /* Detached processes, which the end of the agent does not end by itself. */
 static void say_leftovers(json_t *answer) {
 	bool end = ctl_bool(answer, "end_leftovers");
@@ -119,7 +89,7 @@ static int end_session(struct ctl *c, const char *name, const char *verb, json_t
 	if (code == CTL_OK) code = ctl_ask(p, verb, json_incref(owned), &answer);
 	if (code != CTL_OK) return code;
 	const char *session = ctl_str(answer, "session", "?");
-	if (ctl_bool(answer, "stopping")) code = await_end(p, session, forget);
+	if (ctl_bool(answer, "stopping")) code = follow_to_end(p, session, forget);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	text_print(stdout, session, strlen(session));

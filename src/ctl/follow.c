@@ -122,3 +122,33 @@ int follow_print_error(const struct incoming *in) {
 	ctl_say_error(error ? error : "the daemon refused a line", name);
 	return span_equals(code, PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 }
+
+/* The end of the session's agent, or of the session where it is to be forgotten. */
+static bool is_over(const struct incoming *in, const char *session, bool forget) {
+	struct span event = follow_event(in), state = span_member(in->notice, "state");
+	if (!event.p || !span_equals(span_member(in->notice, "session"), session)) return false;
+	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
+	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
+	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
+}
+
+/* Its agent lives on. */
+static bool is_stuck(const struct incoming *in, const char *session) {
+	return span_equals(follow_event(in), PLENUM_EV_ERROR) &&
+		   span_equals(span_member(in->notice, "code"), PLENUM_E_CANNOT_STOP) &&
+		   span_equals(span_member(in->notice, "session"), session);
+}
+
+int follow_to_end(struct plenum *p, const char *session, bool forget) {
+	struct incoming in;
+	for (int code = CTL_OK;;) {
+		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME * 2, &in);
+		if (r != PLENUM_OK) return ctl_failed(p, r);
+		if (is_stuck(&in, session)) {
+			_cleanup_free_ char *reason = span_dup(span_member(in.notice, "error"), NULL);
+			if (reason) ctl_say("%s", reason);
+			code = CTL_REFUSED;
+		}
+		if (is_over(&in, session, forget)) return code;
+	}
+}

@@ -26,6 +26,10 @@ char *follow_renamed(const struct incoming *in, const char *session);
 /* Return true if this notice is the end of a turn of the prompt. Needed if the result names no prompt, as that of a
  * child that cannot start. */
 bool follow_ended(const struct incoming *in, const char *uuid);
+/* Wait for the end of the session's agent after `plenum_stop` or `plenum_hibernate`; forget: for the end of the
+ * session. The connection is attached or subscribed. Return the exit code: CTL_REFUSED, with the reason on stderr, if
+ * the agent could not be ended. */
+int follow_to_end(struct plenum *p, const char *session, bool forget);
 /* Print on stderr the class that the daemon gives this program, if that is less than requested. */
 void follow_print_peer(json_t *answer);
 /* Print a notice `error` to this client alone, or an error answer of the daemon. Return the exit code. */
