@@ -127,10 +127,10 @@ static void on_exited(void *arg, int status) {
 /* A command that survives SIGKILL keeps its place, which limits the number of such processes. */
 static void on_limit(void *arg) {
 	struct helper *h = arg;
-	char why[128];
+	struct error why;
 	if (h->sent == SIGKILL) {
-		proc_explain(h->child.pid, why, sizeof why);
-		log_warn("%s: command %d cannot be ended: %s", keys[h->kind], h->child.pid, why);
+		proc_explain(h->child.pid, &why);
+		log_warn("%s: command %d cannot be ended: %s", keys[h->kind], h->child.pid, why.text);
 		return;
 	}
 	h->sent = h->sent ? SIGKILL : SIGTERM;
@@ -144,12 +144,12 @@ static void on_started(void *arg, enum errand_end end) {
 	struct helper *h = arg;
 	struct attention *a = h->owner;
 	struct child_place place;
-	char error[CHILD_ERROR_MAX];
-	if (launch_result(NULL, &h->start, end, &place, NULL, error) == CHILD_OK) {
+	struct error error;
+	if (launch_result(NULL, &h->start, end, &place, NULL, &error) == CHILD_OK) {
 		loop_timer_set(&h->timer, a->router->settings->notify_limit);
 		return;
 	}
-	log_warn("%s: %s", keys[h->kind], error);
+	log_warn("%s: %s", keys[h->kind], error.text);
 	h->child.exited = NULL;
 	child_forget(&h->child);
 	free_helper(h);
@@ -191,14 +191,14 @@ static bool make_env(struct words *env, const struct attention *a, const struct 
 static void run(struct attention *a, const struct due *d) {
 	const struct words *command = &a->router->settings->on[d->kind];
 	struct words env = {0};
-	char error[CHILD_ERROR_MAX] = "out of memory";
+	struct error error = {"out of memory"};
 	struct helper *h = new_helper(a, d->kind);
 	bool ready = h && make_env(&env, a, d);
 	if (ready && launch_begin_command(command, &env, a->router->settings->outside_timeout, &h->start, &h->child,
-									  a->children, on_started, h, error) == CHILD_OK) {
+									  a->children, on_started, h, &error) == CHILD_OK) {
 		add_helper(a, h);
 	} else {
-		log_warn("%s: %s", keys[d->kind], error);
+		log_warn("%s: %s", keys[d->kind], error.text);
 		free(h);
 	}
 	words_free(&env);

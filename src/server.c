@@ -99,8 +99,8 @@ static void on_changed(struct router *r) {
 	if (!loop_timer_pending(&srv->status_timer) && srv->manager.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 
-static const char *on_keep(struct router *r, const struct session *s, char *error, size_t size) {
-	return store_keep(server_of(r)->store, s, error, size);
+static const char *on_keep(struct router *r, const struct session *s, struct error *error) {
+	return store_keep(server_of(r)->store, s, error);
 }
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
@@ -142,15 +142,15 @@ static bool watch_peer(struct server *srv, int conn, const struct peer *peer, st
 
 /* Return why the peer cannot be a client: an error code, with a text; NULL: it can. Some places and descriptors are
  * reserved for the daemon's user and root. */
-static const char *no_place(struct server *srv, const struct peer *peer, char why[SHARE_TEXT_MAX]) {
+static const char *no_place(struct server *srv, const struct peer *peer, struct error *why) {
 	struct router *r = srv->router;
 	size_t max = srv->settings->max_clients;
 	bool limited = share_is_limited(&r->shares, peer->uid);
 	if (!share_allows(&r->shares, peer->uid, SHARE_CLIENTS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
 	if (r->n_clients + (limited ? share_reserve(max) : 0) >= max)
-		snprintf(why, SHARE_TEXT_MAX, "there are too many connections (max_clients)");
+		error_set(why, "there are too many connections (max_clients)");
 	else if (limited && fd_is_short(SHARE_RESERVE_MAX))
-		snprintf(why, SHARE_TEXT_MAX, "too few descriptors are free (ulimit -n, LimitNOFILE): connect again later");
+		error_set(why, "too few descriptors are free (ulimit -n, LimitNOFILE): connect again later");
 	else
 		return NULL;
 	return PLENUM_E_TOO_MANY;
@@ -159,16 +159,16 @@ static const char *no_place(struct server *srv, const struct peer *peer, char wh
 static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	struct server *srv = arg;
 	struct router *r = srv->router;
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	if (!may_connect(srv, peer, fd)) {
 		if (srv->strangers++ % REFUSED_LOG_EVERY == 0)
 			log_warn("refused a connection of uid %u, pid %d (allow_uids, allow_groups)", peer->uid, peer->pid);
 		close(fd);
 		return;
 	}
-	const char *code = no_place(srv, peer, why);
+	const char *code = no_place(srv, peer, &why);
 	if (code) {
-		refuse_connection(fd, code, why);
+		refuse_connection(fd, code, why.text);
 		return;
 	}
 	struct watch *watch;
@@ -360,13 +360,13 @@ static void on_pressure(void *arg) {
 }
 
 static void arm_pressure(struct server *srv) {
-	char error[PRESSURE_ERROR_MAX];
+	struct error error;
 	if (!srv->settings->memory_pressure) {
 		pressure_close(srv->pressure);
 		srv->pressure = NULL;
 	} else if (!srv->pressure) {
-		srv->pressure = pressure_open(srv->loop, on_pressure, srv, error);
-		log_debug("memory pressure: %s", srv->pressure ? pressure_path(srv->pressure) : error);
+		srv->pressure = pressure_open(srv->loop, on_pressure, srv, &error);
+		log_debug("memory pressure: %s", srv->pressure ? pressure_path(srv->pressure) : error.text);
 	}
 }
 
@@ -380,7 +380,7 @@ static bool load(struct server *srv, const struct buf *text, struct errors *erro
 	return true;
 }
 
-static bool reload(struct verbs_host *h, const struct buf *text, char *error, size_t size) {
+static bool reload(struct verbs_host *h, const struct buf *text, struct error *error) {
 	struct server *srv = (struct server *)h;
 	struct errors errors = {0};
 	char ready[80];
@@ -396,7 +396,7 @@ static bool reload(struct verbs_host *h, const struct buf *text, char *error, si
 		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
 	} else {
-		errors_sum_up(&errors, error, size);
+		errors_sum_up(&errors, error);
 		log_error("the old configuration is kept");
 	}
 	errors_free(&errors);
@@ -405,10 +405,10 @@ static bool reload(struct verbs_host *h, const struct buf *text, char *error, si
 }
 
 static void on_read(void *arg, enum errand_end end) {
-	char error[1024];
+	struct error error;
 	struct server *srv = arg;
 	if (end == ERRAND_DONE)
-		reload(&srv->host, &srv->reading.answer, error, sizeof error);
+		reload(&srv->host, &srv->reading.answer, &error);
 	else
 		log_error("the old configuration is kept: its files %s",
 				  end == ERRAND_TIMEOUT ? "do not answer (outside_timeout)" : "could not be read");
@@ -417,7 +417,7 @@ static void on_read(void *arg, enum errand_end end) {
 
 /* A signal during a read of the files repeats the read. */
 static void on_hup(void *arg) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct server *srv = arg;
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	errand_drop(&srv->reading);
@@ -429,15 +429,15 @@ static void on_hup(void *arg) {
 							   .uid = getuid(),
 							   .limit = srv->settings->outside_timeout,
 							   .answer_max = CONFIG_MAX};
-	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, error);
-	if (r != CHILD_OK) log_error("the old configuration is kept: %s", error);
+	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, &error);
+	if (r != CHILD_OK) log_error("the old configuration is kept: %s", error.text);
 	buf_free(&request);
 }
 
 static void on_usr1(void *arg) {
 	struct server *srv = arg;
-	char error[LISTEN_ERROR_MAX];
-	if (!listen_renew(srv->listener, error)) log_error("the socket cannot be made again: %s", error);
+	struct error error;
+	if (!listen_renew(srv->listener, &error)) log_error("the socket cannot be made again: %s", error.text);
 }
 
 /* --- systemd ------------------------------------------------------------------------------------------------------ */
@@ -556,14 +556,14 @@ static void on_usr2(void *arg) {
 
 /* Restore the state in the new binary. */
 static int resume(struct server *srv) {
-	char error[UPGRADE_ERROR_MAX];
-	bool ok = upgrade_read(srv->options->resume, carry_server, srv, error);
+	struct error error;
+	bool ok = upgrade_read(srv->options->resume, carry_server, srv, &error);
 	if (srv->options->check) {
-		fprintf(stderr, "%s\n", ok ? UPGRADE_READ : error);
+		fprintf(stderr, "%s\n", ok ? UPGRADE_READ : error.text);
 		_exit(ok ? EX_OK : EX_SOFTWARE); /* everything in memory refers to another process's descriptors */
 	}
 	if (!ok) { /* impossible: the trial succeeded */
-		log_error("the state of the plenumd before this one is lost: %s", error);
+		log_error("the state of the plenumd before this one is lost: %s", error.text);
 		_exit(EX_SOFTWARE);
 	}
 	core_resume(srv->router);
@@ -611,14 +611,14 @@ static void advise_on_path(struct server *srv) {
 
 /* Lock the place of the socket; no client can connect yet. */
 static int claim_place(struct server *srv) {
-	char error[LISTEN_ERROR_MAX];
+	struct error error;
 	int inherited = srv->inherited;
 	_cleanup_free_ char *path = choose_path(srv, inherited);
 	mode_t mode = srv->settings->allow.n_uids || srv->settings->allow.n_gids ? 0666 : 0600;
 	if (!path) return EX_CANTCREAT;
-	enum listen_result r = listen_claim(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, error);
+	enum listen_result r = listen_claim(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, &error);
 	if (r != LISTEN_OK) {
-		log_error("%s", error);
+		log_error("%s", error.text);
 		if (r != LISTEN_RUNNING && inherited < 0) advise_on_path(srv);
 		return r == LISTEN_RUNNING ? EX_UNAVAILABLE : EX_CANTCREAT;
 	}
@@ -634,9 +634,9 @@ static int open_table(struct server *srv) {
 }
 
 static int open_socket(struct server *srv) {
-	char error[LISTEN_ERROR_MAX];
-	if (listen_begin(srv->listener, error)) return EX_OK;
-	log_error("%s", error);
+	struct error error;
+	if (listen_begin(srv->listener, &error)) return EX_OK;
+	log_error("%s", error.text);
 	advise_on_path(srv);
 	return EX_CANTCREAT;
 }
@@ -740,12 +740,12 @@ static void clean_up(struct server *srv) {
 	manager_close(&srv->manager);
 }
 
-static bool load_files(struct server *srv, char *error, size_t size) {
+static bool load_files(struct server *srv, struct error *error) {
 	struct errors errors = {0};
 	struct buf text = BUF_INIT(CONFIG_MAX);
 	config_read(&text, srv->options->config);
 	bool loaded = load(srv, &text, &errors);
-	if (!loaded) errors_sum_up(&errors, error, size);
+	if (!loaded) errors_sum_up(&errors, error);
 	buf_free(&text);
 	errors_free(&errors);
 	return loaded;
@@ -754,9 +754,9 @@ static bool load_files(struct server *srv, char *error, size_t size) {
 /* The trial has read it, but a writer may have begun to change it since: that must not end a child. */
 static bool load_for_upgrade(struct server *srv) {
 	int64_t until = now_ms() + (srv->options->check ? 0 : CONFIG_MS);
-	char error[1024];
+	struct error error;
 	for (;;) {
-		bool loaded = load_files(srv, error, sizeof error);
+		bool loaded = load_files(srv, &error);
 		if (loaded || now_ms() >= until) return loaded;
 		poll(NULL, 0, CONFIG_STEP_MS);
 	}
@@ -764,12 +764,13 @@ static bool load_for_upgrade(struct server *srv) {
 
 /* Each client that waits is told the error. The files are read again for the next one: they may be corrected. */
 static bool load_at_start(struct server *srv) {
-	char error[1024], text[1200];
-	while (!load_files(srv, error, sizeof error)) {
+	struct error error;
+	char text[1200];
+	while (!load_files(srv, &error)) {
 		if (srv->inherited < 0 || !excuse_await(srv->inherited, 0)) return false;
 		manager_send_once(&srv->manager, "STATUS=the configuration has errors");
 		snprintf(text, sizeof text,
-				 "plenumd cannot start: %s (correct the file and try again; plenumd --check checks it)", error);
+				 "plenumd cannot start: %s (correct the file and try again; plenumd --check checks it)", error.text);
 		excuse_client(srv->inherited, PLENUM_E_BAD_CONFIG, text);
 		if (!excuse_await(srv->inherited, EXCUSE_MS)) return false;
 	}

@@ -47,10 +47,11 @@ static char *find_exe(void) {
 /* Return the path by which this program was started, if it still leads to it: a link that later points to another
  * version is followed then. */
 static char *find_link(const char *word, const char *exe) {
-	char cwd[4096], error[CHILD_ERROR_MAX];
+	char cwd[4096];
+	struct error error;
 	int number;
 	if (!getcwd(cwd, sizeof cwd)) return NULL;
-	char *path = child_find_program(word, getenv("PATH"), cwd, &number, error);
+	char *path = child_find_program(word, getenv("PATH"), cwd, &number, &error);
 	_cleanup_free_ char *real = path ? realpath(path, NULL) : NULL;
 	if (real && strcmp(real, exe) == 0) return path;
 	free(path);
@@ -99,15 +100,13 @@ static const char *last_line(struct buf *said) {
 	return lf ? lf + 1 : said->data;
 }
 
-static bool judge(const struct upgrade *u, int status, bool in_time, struct buf *said, char *error) {
+static bool judge(const struct upgrade *u, int status, bool in_time, struct buf *said, struct error *error) {
 	if (!in_time)
-		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and does not come to an end", u->exe);
+		error_set(error, "%s was tried and does not come to an end", u->exe);
 	else if (WIFSIGNALED(status))
-		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and killed by signal %d: %.200s", u->exe, WTERMSIG(status),
-				 last_line(said));
+		error_set(error, "%s was tried and killed by signal %d: %.200s", u->exe, WTERMSIG(status), last_line(said));
 	else if (WEXITSTATUS(status) != 0)
-		snprintf(error, UPGRADE_ERROR_MAX, "%s cannot take over (status %d): %.300s", u->exe, WEXITSTATUS(status),
-				 last_line(said));
+		error_set(error, "%s cannot take over (status %d): %.300s", u->exe, WEXITSTATUS(status), last_line(said));
 	else
 		return true;
 	return false;
@@ -148,24 +147,24 @@ static void fail(struct upgrade *u, const char *error) {
 
 static void on_preview_exited(void *arg, int status) {
 	struct upgrade *u = arg;
-	char error[UPGRADE_ERROR_MAX];
+	struct error error;
 	read_preview(u);
 	end_preview(u);
-	bool ok = judge(u, status, !u->late, &u->said, error);
+	bool ok = judge(u, status, !u->late, &u->said, &error);
 	buf_free(&u->said);
 	if (ok)
 		loop_defer(u->loop, &u->hush_task);
 	else
-		fail(u, error);
+		fail(u, error.text);
 }
 
 /* Check that the new binary runs and accepts the configuration. */
-static bool start_preview(struct upgrade *u, char *error) {
+static bool start_preview(struct upgrade *u, struct error *error) {
 	struct command cmd;
 	char cwd[4096];
 	if (!getcwd(cwd, sizeof cwd)) snprintf(cwd, sizeof cwd, "/");
 	if (!make_command(&cmd, u, "--check", -1)) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return false;
 	}
 	cmd.argv[0] = u->exe;
@@ -236,7 +235,7 @@ static bool listen_to(int fd, int pidfd, struct buf *said) {
 	}
 }
 
-static bool watch_trial(struct trial *t, pid_t pid, char *error) {
+static bool watch_trial(struct trial *t, pid_t pid, struct error *error) {
 	struct buf said = BUF_INIT(SAID_MAX);
 	int status = 0;
 	close(t->out[1]);
@@ -248,10 +247,10 @@ static bool watch_trial(struct trial *t, pid_t pid, char *error) {
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
 	int number = 0;
 	bool ran = fd_read(t->report[0], &number, sizeof number) != sizeof number;
-	if (!ran) snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
+	if (!ran) error_set(error, "cannot run %s: %s", t->u->exe, strerror(number));
 	bool ok = ran && judge(t->u, status, in_time, &said, error);
 	if (ok && strcmp(last_line(&said), UPGRADE_READ) != 0) { /* any script can exit with 0 */
-		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and did not read the state: is it a plenumd?", t->u->exe);
+		error_set(error, "%s was tried and did not read the state: is it a plenumd?", t->u->exe);
 		ok = false;
 	}
 	buf_free(&said);
@@ -265,16 +264,16 @@ static void close_pipes(struct trial *t) {
 	}
 }
 
-static bool try_it(const struct upgrade *u, const struct carry *state, char *error) {
+static bool try_it(const struct upgrade *u, const struct carry *state, struct error *error) {
 	struct trial t = {.u = u, .state = state, .out = {-1, -1}, .report = {-1, -1}};
 	bool ok = false;
 	if (!make_command(&t.cmd, u, "--check-upgrade", state->fd) || pipe2(t.out, O_CLOEXEC) < 0 ||
 		pipe2(t.report, O_CLOEXEC) < 0) {
-		snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be made: %s", strerror(errno));
+		error_set(error, "the trial cannot be made: %s", strerror(errno));
 	} else {
 		pid_t pid = child_vfork(run_trial, &t);
 		if (pid < 0)
-			snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be started: %s", strerror(errno));
+			error_set(error, "the trial cannot be started: %s", strerror(errno));
 		else
 			ok = watch_trial(&t, pid, error);
 	}
@@ -306,43 +305,43 @@ static bool same_file(const struct stat *a, const struct stat *b) {
 		   a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static void take_over(const struct upgrade *u, const struct carry *state, char *error) {
+static void take_over(const struct upgrade *u, const struct carry *state, struct error *error) {
 	struct command cmd;
 	if (!make_command(&cmd, u, "--resume-from", state->fd)) {
-		snprintf(error, UPGRADE_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return;
 	}
 	u->host->leave(u->arg);
 	keep(state->fds, state->n_fds, 0);
 	keep(&state->fd, 1, 0);
 	execve(u->exe, cmd.argv, environ);
-	snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", u->exe, strerror(errno));
+	error_set(error, "cannot run %s: %s", u->exe, strerror(errno));
 	keep(state->fds, state->n_fds, FD_CLOEXEC);
 	free(cmd.argv);
 }
 
 /* Returns only after a failure: error has the cause. */
-static void run(const struct upgrade *u, char *error) {
+static void run(const struct upgrade *u, struct error *error) {
 	struct stat before, after;
 	struct carry state;
 	_cleanup_close_ int fd = memfd_create("plenum-state", MFD_CLOEXEC);
 	if (!u->exe || stat(u->exe, &before) < 0) {
-		snprintf(error, UPGRADE_ERROR_MAX, "cannot look at %s: %s", u->exe ? u->exe : "this program", strerror(errno));
+		error_set(error, "cannot look at %s: %s", u->exe ? u->exe : "this program", strerror(errno));
 		return;
 	}
 	if (fd < 0) {
-		snprintf(error, UPGRADE_ERROR_MAX, "cannot make a memory file: %s", strerror(errno));
+		error_set(error, "cannot make a memory file: %s", strerror(errno));
 		return;
 	}
 	carry_begin_save(&state, fd);
 	u->host->carry(&state, u->arg);
 	if (!carry_end_save(&state))
-		snprintf(error, UPGRADE_ERROR_MAX, "%s", state.error);
+		error_set(error, "%s", state.error.text);
 	else if (try_it(u, &state, error)) {
 		if (stat(u->exe, &after) == 0 && same_file(&before, &after))
 			take_over(u, &state, error);
 		else
-			snprintf(error, UPGRADE_ERROR_MAX, "%s was replaced while it was tried: try again", u->exe);
+			error_set(error, "%s was replaced while it was tried: try again", u->exe);
 	}
 	carry_free(&state);
 }
@@ -358,10 +357,10 @@ static void on_hush(void *arg) {
 /* At the end of a turn every line read was processed, and nothing is half done. */
 static void on_task(void *arg) {
 	struct upgrade *u = arg;
-	char error[UPGRADE_ERROR_MAX];
-	run(u, error);
+	struct error error;
+	run(u, &error);
 	block(SIG_UNBLOCK);
-	fail(u, error);
+	fail(u, error.text);
 }
 
 /* --- the outside -------------------------------------------------------------------------------------------------- */
@@ -404,25 +403,25 @@ const char *upgrade_path(const struct upgrade *u) {
 }
 
 void upgrade_start(struct upgrade *u) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	if (u->under_way) return;
 	u->under_way = true;
-	if (!start_preview(u, error)) fail(u, error);
+	if (!start_preview(u, &error)) fail(u, error.text);
 }
 
 /* --- the other side ----------------------------------------------------------------------------------------------- */
 
-bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, char *error) {
+bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, struct error *error) {
 	struct stat st;
 	struct carry state;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0) {
-		snprintf(error, UPGRADE_ERROR_MAX, "descriptor %d holds no state", fd);
+		error_set(error, "descriptor %d holds no state", fd);
 		return false;
 	}
 	size_t len = (size_t)st.st_size;
 	char *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (data == MAP_FAILED) {
-		snprintf(error, UPGRADE_ERROR_MAX, "the state cannot be read: %s", strerror(errno));
+		error_set(error, "the state cannot be read: %s", strerror(errno));
 		return false;
 	}
 	bool ok = carry_begin_load(&state, data, len);
@@ -430,7 +429,7 @@ bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, 
 		carry(&state, arg);
 		ok = carry_end_load(&state);
 	}
-	if (!ok) snprintf(error, UPGRADE_ERROR_MAX, "%s", state.error);
+	if (!ok) error_set(error, "%s", state.error.text);
 	munmap(data, len);
 	close(fd);
 	return ok;

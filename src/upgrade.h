@@ -7,10 +7,10 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/carry.h"
 #include "io/child.h"
 
-#define UPGRADE_ERROR_MAX CHILD_ERROR_MAX
 #define UPGRADE_READ "plenumd has read the state" /* the last output of a successful trial */
 
 struct upgrade_host {
@@ -30,6 +30,6 @@ const char *upgrade_path(const struct upgrade *u);
 void upgrade_start(struct upgrade *u);
 
 /* In the new binary: read everything from fd (--resume-from, --check-upgrade) with the same function. */
-bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, char *error);
+bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, struct error *error);
 /* Unblock signals: pending ones are delivered now. */
 void upgrade_unblock(void);

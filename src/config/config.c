@@ -249,10 +249,10 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 
 static char *find_beside(const struct profile *p) {
 	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build directory */
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	int number;
 	if (!p || !p->command.n || strcmp(p->command.v[0], FAKE) != 0) return NULL;
-	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
+	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, &error);
 	_cleanup_free_ char *own = found ? NULL : path_own_dir();
 	for (size_t i = 0; own && i < ARRAY_SIZE(places); i++) {
 		char *path = str_printf("%s%s/plenum-fakeagent", own, places[i]);

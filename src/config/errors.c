@@ -35,12 +35,12 @@ const char *errors_text(const struct errors *m, size_t i) {
 	return i < m->list.n ? m->list.v[i] : "out of memory";
 }
 
-void errors_sum_up(const struct errors *m, char *out, size_t size) {
+void errors_sum_up(const struct errors *m, struct error *out) {
 	const char *first = errors_text(m, 0);
 	if (m->n < 2)
-		snprintf(out, size, "%s", first);
+		error_set(out, "%s", first);
 	else
-		snprintf(out, size, "%s (and %zu more: the log has them, and plenumd --check prints them)", first, m->n - 1);
+		error_set(out, "%s (and %zu more: the log has them, and plenumd --check prints them)", first, m->n - 1);
 }
 
 void errors_free(struct errors *m) {

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "base/macros.h"
 #include "base/words.h"
 
@@ -23,5 +24,5 @@ bool errors_add(struct errors *m, struct place at, const char *fmt, ...) PRINTF_
 bool errors_add_memory(struct errors *m);
 const char *errors_text(const struct errors *m, size_t i); /* i < n */
 /* Write a summary for an answer: the first error, and the number of others. There must be one. */
-void errors_sum_up(const struct errors *m, char *out, size_t size);
+void errors_sum_up(const struct errors *m, struct error *out);
 void errors_free(struct errors *m);

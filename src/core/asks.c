@@ -431,7 +431,7 @@ static void on_judged(void *arg, enum errand_end end) {
 /* Follow links in its paths by an errand: only this request waits. */
 static void judge_outside(struct pending *p, struct span input) {
 	struct session *s = p->session;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *place = rules_place(s->profile, p->tool, input);
 	rules_ask(&request, s->profile, p->tool, input);
@@ -443,7 +443,7 @@ static void judge_outside(struct pending *p, struct span input) {
 							   .limit = s->settings->outside_timeout,
 							   .answer_max = 65536};
 	p->judging = true;
-	if (request.failed || errand_begin(&p->judge, s->children, &spec, on_judged, p, error) != CHILD_OK)
+	if (request.failed || errand_begin(&p->judge, s->children, &spec, on_judged, p, &error) != CHILD_OK)
 		on_judged(p, ERRAND_LOST);
 	buf_free(&request);
 }

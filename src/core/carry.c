@@ -15,9 +15,9 @@
 
 void carry_fail(struct carry *c, const char *fmt, ...) {
 	va_list ap;
-	if (c->error[0]) return; /* keep the first error */
+	if (c->error.text[0]) return; /* keep the first error */
 	va_start(ap, fmt);
-	vsnprintf(c->error, sizeof c->error, fmt, ap);
+	error_vset(&c->error, fmt, ap);
 	va_end(ap);
 }
 

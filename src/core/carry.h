@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/names.h"
 #include "core/settings.h"
 #include "io/loop.h"
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 
 #define CARRY_VERSION 1 /* of 0.1.0 */
-#define CARRY_ERROR_MAX 200
 
 struct attachment;
 struct client;
@@ -39,7 +39,7 @@ struct carry_world {
 struct carry {
 	bool saving;
 	uint64_t version; /* of the input */
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	const struct carry_world *world;
 	/* saving */
 	int fd;
@@ -59,7 +59,7 @@ void carry_free(struct carry *c);
 
 void carry_fail(struct carry *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static inline bool carry_ok(const struct carry *c) {
-	return c->error[0] == 0;
+	return c->error.text[0] == 0;
 }
 /* Write a marker word between two structs: a read error then names its place in the stream. */
 void carry_mark(struct carry *c, const char *name);

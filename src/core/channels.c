@@ -80,11 +80,12 @@ static bool attach(struct client *c, struct session *s, const struct attachment 
 /* Make the session that the request is to begin: of the same profile, with the same options for its child. */
 static struct session *make(struct client *c, struct session *like, const struct envelope *e) {
 	struct router *r = c->world;
-	char why[SHARE_TEXT_MAX], name[SESSIONS_MADE_UP_MAX];
+	struct error why;
+	char name[SESSIONS_MADE_UP_MAX];
 	struct launch launch = {0};
-	const char *code = sessions_refused(r, c, why);
+	const char *code = sessions_refused(r, c, &why);
 	if (code) {
-		notify_fail(c, e->request_id, code, "%s", why);
+		notify_fail(c, e->request_id, code, "%s", why.text);
 		return NULL;
 	}
 	const struct profile *p = settings_profile(r->settings, session_profile(like));
@@ -114,18 +115,17 @@ static bool is_alias(const struct session *s, const struct envelope *e) {
 void channels_open(struct client *c, struct chunk line, const struct envelope *e) {
 	struct router *r = c->world;
 	struct session *like = c->attachment->session;
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	bool ephemeral = c->attachment->ephemeral;
-	if (!share_allows(&r->shares, c->peer.uid, SHARE_CLIENTS, 1, why)) {
-		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_CLIENTS, 1, &why)) {
+		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 		return;
 	}
 	struct session *s = kept_holder(c, e);
 	if (s && session_dialect(s) != session_dialect(like)) s = NULL;
 	if (s && is_alias(s, e)) {
-		char text[ROUTER_IN_USE_MAX];
-		router_in_use_text(text, s->name);
-		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", text);
+		router_in_use_text(&why, s->name);
+		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why.text);
 		return;
 	}
 	struct session *made = s ? NULL : make(c, like, e);

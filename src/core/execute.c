@@ -109,16 +109,16 @@ static bool may_judge(struct client *c, struct chunk line, const struct pending 
 
 /* Return true if the call may not run, with the reason in `why`: rules and guards may have changed since the question,
  * or by its answer. */
-static bool is_forbidden(const struct pending *p, struct span input, const struct client *by, char *why, size_t size) {
+static bool is_forbidden(const struct pending *p, struct span input, const struct client *by, struct error *why) {
 	struct session *s = p->session;
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	const char *rule = NULL;
 	if (by && rules_need_errand(s->profile, p->tool, input) && !inquiry_answer(by, RULES_ERRAND, NULL).n)
-		snprintf(why, size, "%s", UNKNOWN_TEXT);
+		error_set(why, "%s", UNKNOWN_TEXT);
 	else if (verdict_of(by, s, p->tool, input, &rule) == RULE_DENY)
-		snprintf(why, size, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
+		error_set(why, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
 	else if (guard)
-		snprintf(why, size, GUARD_TEXT, name_of(guard), p->tool);
+		error_set(why, GUARD_TEXT, name_of(guard), p->tool);
 	else
 		return false;
 	return true;
@@ -148,7 +148,7 @@ static void run(struct pending *p, struct span input, bool check) {
 
 static bool on_answer(struct pending *p, struct chunk answer, const struct client *by) {
 	struct envelope e;
-	char why[600];
+	struct error why;
 	const struct dialect *d = p->dialect;
 	bool known = answer.data && d->scan(answer.data, answer.len, &e);
 	struct span input = known ? d->calls->answer_input(e.response) : SPAN_NONE;
@@ -156,11 +156,11 @@ static bool on_answer(struct pending *p, struct chunk answer, const struct clien
 		refuse_sender(p, PLENUM_E_INTERNAL, "out of memory");
 	} else if (strcmp(d->decision(p->kind, p->request, e.response), "allow") != 0) {
 		_cleanup_free_ char *text = span_dup(d->answer_reason(e.response), NULL);
-		snprintf(why, sizeof why, "denied: %.500s", text ? text : "the approver's answer was an error");
-		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
-	} else if (is_forbidden(p, input, by, why, sizeof why)) {
-		log_warn("session %s: %s was allowed, and did not run: %s", p->session->name, p->tool, why);
-		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
+		error_set(&why, "denied: %.500s", text ? text : "the approver's answer was an error");
+		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why.text);
+	} else if (is_forbidden(p, input, by, &why)) {
+		log_warn("session %s: %s was allowed, and did not run: %s", p->session->name, p->tool, why.text);
+		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why.text);
 	} else {
 		run(p, input, false);
 	}

@@ -355,11 +355,11 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	struct chunk rewritten = CHUNK_NONE;
 	struct message m;
 	struct span id = SPAN_NONE;
-	char text[MESSAGE_ERROR_MAX];
-	const char *error = text;
+	struct error unread;
+	const char *error = unread.text;
 	const struct dialect *other = NULL;
 	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
-				  : c->dialect->check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
+				  : c->dialect->check(body.p, body.n, &m, &rewritten, &unread, &id);
 	const char *code = m.code ? m.code : PLENUM_E_BAD_LINE;
 	if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
 		refuse_other(c, body, id, code, other);
@@ -404,25 +404,25 @@ static bool is_plain(struct span id) {
 	return id.p;
 }
 
-static const char *why_skipped(const struct client *c, char why[SHARE_TEXT_MAX]) {
+static const char *why_skipped(const struct client *c, struct error *why) {
 	static const char unused[] = "nothing of it was used";
 	switch (c->starved) {
 	case STARVED_SHARE:
-		snprintf(why, SHARE_TEXT_MAX, "uid %u had no room for this line in its %zu bytes (uid_bytes); %s", c->peer.uid,
-				 c->world->shares.max[SHARE_BYTES], unused);
+		error_set(why, "uid %u had no room for this line in its %zu bytes (uid_bytes); %s", c->peer.uid,
+				  c->world->shares.max[SHARE_BYTES], unused);
 		return PLENUM_E_SHARE_EXCEEDED;
 	case STARVED_MEMORY:
-		snprintf(why, SHARE_TEXT_MAX, "the daemon has no memory for this line; %s", unused);
+		error_set(why, "the daemon has no memory for this line; %s", unused);
 		return PLENUM_E_INTERNAL;
 	default:
-		snprintf(why, SHARE_TEXT_MAX, "this line is longer than the limit (client_line); %s", unused);
+		error_set(why, "this line is longer than the limit (client_line); %s", unused);
 		return PLENUM_E_TOO_LONG;
 	}
 }
 
 static void on_long_line(struct client *c, struct chunk head, size_t size) {
-	char why[SHARE_TEXT_MAX];
-	const char *code = why_skipped(c, why);
+	struct error why;
+	const char *code = why_skipped(c, &why);
 	struct head h;
 	client_begin(c, (struct span){head.data, head.len});
 	c->dialect->read_head(head, &h);
@@ -431,9 +431,9 @@ static void on_long_line(struct client *c, struct chunk head, size_t size) {
 	if (mentions_attach(c, head.data, head.len)) client_choose(c);
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && h.kind == LINE_REQUEST)
-		notify_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
+		notify_fail(c, id, code, "%s: it has %zu bytes", why.text, size); /* the client waits for it */
 	else
-		notify_complain_of_line(c, id, code, why, size);
+		notify_complain_of_line(c, id, code, why.text, size);
 	if (needed) handshake_served(c);
 }
 

@@ -691,12 +691,12 @@ static bool servers_are_free(struct client *c, struct session *s, struct span id
 
 struct refusal {
 	const char *code; /* NULL: success */
-	char text[512];
+	struct error error;
 };
 
 static void refuse(struct refusal *no, const char *code, const char *text) {
 	no->code = code;
-	snprintf(no->text, sizeof no->text, "initialize: %s", text);
+	error_set(&no->error, "initialize: %s", text);
 }
 
 /* Stage the request; nothing of it is in force yet. */
@@ -713,14 +713,14 @@ static const char *stage(struct session *s, struct owner *o, struct span request
 static void keep(struct session *s, struct refusal *no, const char *before) {
 	struct router *r = s->world;
 	_cleanup_free_ char *after = NULL;
-	char text[sizeof no->text - 20];
+	struct error error;
 	if (!guards_text(&s->registry, &after)) {
 		refuse(no, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (strcmp(before ? before : "", after ? after : "") == 0) return;
-	const char *code = r->events->keep(r, s, text, sizeof text);
-	if (code) refuse(no, code, text);
+	const char *code = r->events->keep(r, s, &error);
+	if (code) refuse(no, code, error.text);
 }
 
 static const char *commit(struct session *s, struct owner *o, struct span request) {
@@ -859,7 +859,7 @@ static bool keep_first(const struct session *s, struct chunk line) {
 
 static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
 	struct handshake *in = state_of(s);
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	_cleanup_free_ char *raw = strndup(id.p, id.n);
 	bool here = session_has_child(s);
 	if (!here && in->answer.data && raw) {
@@ -867,8 +867,8 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 		return;
 	}
 	if (!here) inquiry_take_login(s, c);
-	if (!here && !session_wake(s, error)) {
-		notify_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
+	if (!here && !session_wake(s, &error)) {
+		notify_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error.text);
 		return;
 	}
 	bool due = in->state == INIT_DONE && in->applied != s->registry.version;
@@ -887,7 +887,7 @@ bool handshake_register(struct client *c, struct session *s, const struct envelo
 	if (!servers_are_free(c, s, e->request_id, span_member(e->request, hooks_of(s)->servers))) return false;
 	register_all(c->attachment, e->request, &no);
 	if (no.code)
-		notify_fail(c, e->request_id, no.code, "%s", no.text);
+		notify_fail(c, e->request_id, no.code, "%s", no.error.text);
 	else
 		prompts_need(&s->prompts, c, handshake_needs(s, c));
 	return !no.code;

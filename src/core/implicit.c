@@ -12,7 +12,7 @@
 
 /* Return true if a line of this client may make a session of this name. False: the client was notified. */
 static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	const char *code;
 	if (trust_of(r, c) == TRUST_AGENT)
 		notify_fail(c, id, PLENUM_E_NOT_ALLOWED, TRUST_AGENT_TEXT);
@@ -29,8 +29,8 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 		notify_fail(c, id, PLENUM_E_NOT_ALLOWED,
 					"session %s is not there, and the default profile is private to the user who runs the daemon",
 					name);
-	else if ((code = sessions_refused(r, c, why)) != NULL)
-		notify_fail(c, id, code, "%s", why);
+	else if ((code = sessions_refused(r, c, &why)) != NULL)
+		notify_fail(c, id, code, "%s", why.text);
 	else
 		return true;
 	return false;
@@ -38,7 +38,7 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 
 static struct session *make_implicitly(struct router *r, struct client *c, const char *name, const struct profile *p,
 									   struct span id, struct chunk line) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct launch launch = {.uid = c->peer.uid};
 	if (!inquiry_look_for(c, line, p, NULL)) return NULL;
 	launch.cwd = inquiry_usual_cwd(c, p);
@@ -53,21 +53,21 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 		return NULL;
 	}
 	sessions_leave_begin(s);
-	enum child_result result = sessions_start(r, s, error);
+	enum child_result result = sessions_start(r, s, &error);
 	if (s->starting) starts_await(c, s, line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;
-	notify_fail(c, id, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
-	sessions_remove(r, s, error);
+	notify_fail(c, id, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error.text);
+	sessions_remove(r, s, error.text);
 	return NULL;
 }
 
 /* The line has waited for the start of its session. */
 static struct session *awaited_implicitly(struct client *c, struct span id, struct chunk line) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
 	bool made;
-	struct session *s = starts_awaited(c, line, &made, &code, error);
-	if (code) notify_fail(c, id, code, "%s", error);
+	struct session *s = starts_awaited(c, line, &made, &code, &error);
+	if (code) notify_fail(c, id, code, "%s", error.text);
 	return s;
 }
 

@@ -66,7 +66,7 @@ static struct inquiry *new_inquiry(struct client *c, const char *kind, const str
 
 static void begin(struct inquiry *q, const char *place) {
 	struct router *r = q->client->world;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct errand_spec spec = {.kind = q->kind,
 							   .request = q->request,
 							   .n = q->n,
@@ -74,9 +74,9 @@ static void begin(struct inquiry *q, const char *place) {
 							   .uid = q->client->peer.uid,
 							   .limit = r->settings->outside_timeout,
 							   .answer_max = ANSWER_MAX};
-	enum child_result result = errand_begin(&q->errand, r->children, &spec, on_over, q, error);
+	enum child_result result = errand_begin(&q->errand, r->children, &spec, on_over, q, &error);
 	if (result == CHILD_OK) return;
-	log_warn("client %llu: %s", (unsigned long long)q->client->id, error);
+	log_warn("client %llu: %s", (unsigned long long)q->client->id, error.text);
 	q->over = true;
 	q->end = result == CHILD_TIMEOUT ? ERRAND_TIMEOUT : ERRAND_LOST;
 }

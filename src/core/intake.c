@@ -165,12 +165,12 @@ static void refuse_held(struct session *s) {
 
 void intake_send_held(struct session *s) {
 	struct prompt *p;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	if (s->world->shutting_down || !s->prompts.n_held) return;
 	if (s->agent && !session_is_ready(s)) return; /* its start, or its end, is not over */
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
-		if (!session_wake(s, error) || !session_is_ready(s)) return;
+		if (!session_wake(s, &error) || !session_is_ready(s)) return;
 		struct share *payer;
 		struct chunk line = prompt_release(&s->prompts, p, &payer);
 		size_t len = line.len;
@@ -193,9 +193,9 @@ static bool has_room(const struct session *s, size_t len, bool hold) {
 }
 
 static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
-	char error[CHILD_ERROR_MAX], why[SHARE_TEXT_MAX];
-	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why)) {
-		notify_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	struct error error, why;
+	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, &why)) {
+		notify_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 		return true;
 	}
 	if (!has_room(s, len, hold)) {
@@ -204,8 +204,8 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 		return true;
 	}
 	inquiry_take_login(s, c);
-	if (session_wake(s, error)) return false;
-	notify_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
+	if (session_wake(s, &error)) return false;
+	notify_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error.text);
 	return true;
 }
 

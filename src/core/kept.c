@@ -88,13 +88,13 @@ static bool join(struct client *c, struct session *s) {
 }
 
 bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct session *other = !s->by_client || s->conversation_id ? NULL : kept_holder(c, e); /* it has begun none here */
 	if (other == s) other = NULL;
 	if (other && session_dialect(other) != c->dialect) {
-		char why[ROUTER_IN_USE_MAX];
-		router_in_use_text(why, other->name);
-		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why);
+		struct error why;
+		router_in_use_text(&why, other->name);
+		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why.text);
 		return false;
 	}
 	if (other && !join(c, other)) {
@@ -106,8 +106,8 @@ bool kept_ask(struct client *c, struct session *s, struct chunk line, const stru
 	enum dialect_kept kept = answer(c, s, e, false);
 	if (kept == KEPT_PASS) requests_send(c, s, line, e, NULL, NULL);
 	if (kept != KEPT_LATER) return kept == KEPT_ANOTHER;
-	if (!session_wake(s, error)) {
-		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
+	if (!session_wake(s, &error)) {
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error.text);
 		return false;
 	}
 	add_waiter(c, s, line, e);

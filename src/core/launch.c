@@ -409,12 +409,12 @@ struct said {
 	int32_t result;
 	uint32_t login; /* length of the new client environment that follows */
 	struct child_place place;
-	char text[CHILD_ERROR_MAX]; /* CHILD_OK: the program, "" if its path is too long; else the cause */
+	struct error note; /* CHILD_OK: the program, "" if its path is too long; else the cause */
 };
 
 /* Frees the request. */
 static enum child_result begin(struct buf *request, struct errand_spec *spec, struct errand *e, struct children *owner,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+							   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
 	enum child_result r = CHILD_TRANSIENT;
 	spec->kind = LAUNCH_ERRAND;
 	spec->request = request->data;
@@ -422,7 +422,7 @@ static enum child_result begin(struct buf *request, struct errand_spec *spec, st
 	spec->step = sizeof(struct said);
 	spec->answer_max = (size_t)8 * 1024 * 1024;
 	if (request->failed)
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 	else
 		r = errand_begin(e, owner, spec, done, arg, error);
 	buf_free(request);
@@ -431,7 +431,7 @@ static enum child_result begin(struct buf *request, struct errand_spec *spec, st
 
 enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
 									   struct errand *e, struct child *c, struct children *owner,
-									   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+									   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
 	static const struct child_spec streams = {.no_pipes = true};
 	static const struct profile none;
 	static char root[] = "/";
@@ -448,7 +448,7 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 
 enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
 							   bool fork, int64_t limit, struct errand *e, struct child *c, struct children *owner,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+							   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
 	struct words argv = {0};
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	struct child_spec streams = {.nofile = l->nofile, .out_pipe = p->stdout_pipe};
@@ -525,7 +525,7 @@ static void renew_login(struct job *j) {
 static void on_found(void *arg, const struct child_place *place, const char *file) {
 	struct job *j = arg;
 	struct said said = {.place = *place, .login = file ? (uint32_t)j->told.len : 0};
-	if (file && strlen(file) < sizeof said.text) strcpy(said.text, file);
+	if (file && strlen(file) < sizeof said.note.text) strcpy(said.note.text, file);
 	errand_say(&said, sizeof said);
 	if (said.login) errand_say(j->told.data, said.login);
 }
@@ -548,7 +548,7 @@ static const char *hint_for(const struct job *j, const char *named) {
 int launch_errand(void) {
 	struct job j = {.told = BUF_INIT(UINT32_MAX / 2)};
 	struct env env = {0};
-	struct said said = {.result = CHILD_TRANSIENT, .text = "out of memory"};
+	struct said said = {.result = CHILD_TRANSIENT, .note = {"out of memory"}};
 	size_t n;
 	char *request = errand_request(&n); /* lives until the exec, or the end */
 	if (request && read_request(&j, request, request + n)) {
@@ -565,7 +565,7 @@ int launch_errand(void) {
 								  .add_user = !j.launch.env_only && *j.session};
 		on_found(&j, &said.place, NULL); /* from here on it uses the directory */
 		if (j.launch.umask) umask((mode_t)j.launch.umask - 1);
-		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.text);
+		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, &said.note);
 	}
 	errand_say(&said, sizeof said);
 	return 127;
@@ -597,21 +597,21 @@ static bool read_said(const struct buf *answer, struct said *said, struct login 
 }
 
 /* Without a report it still reads the environment of the asker. */
-static void explain_timeout(const struct launch *l, const struct errand *e, char *error) {
+static void explain_timeout(const struct launch *l, const struct errand *e, struct error *error) {
 	if (l && l->asker && e->answer.len < sizeof(struct said))
-		snprintf(error, CHILD_ERROR_MAX,
-				 "no start in time: process %d, which asked for it, does not show its environment (outside_timeout; "
-				 "does it hang?)",
-				 (int)l->asker);
+		error_set(error,
+				  "no start in time: process %d, which asked for it, does not show its environment (outside_timeout; "
+				  "does it hang?)",
+				  (int)l->asker);
 	else
-		snprintf(error, CHILD_ERROR_MAX,
-				 "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
-				 "whose server is gone?)",
-				 l ? l->cwd : "/");
+		error_set(error,
+				  "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
+				  "whose server is gone?)",
+				  l ? l->cwd : "/");
 }
 
 enum child_result launch_result(const struct launch *l, const struct errand *e, enum errand_end end,
-								struct child_place *place, struct login **login, char *error) {
+								struct child_place *place, struct login **login, struct error *error) {
 	struct said said;
 	*place = (struct child_place){0};
 	if (login) *login = NULL;
@@ -620,11 +620,11 @@ enum child_result launch_result(const struct launch *l, const struct errand *e, 
 		return CHILD_TIMEOUT;
 	}
 	if (end == ERRAND_LOST || !read_said(&e->answer, &said, login)) {
-		snprintf(error, CHILD_ERROR_MAX, "the start ended before it came to the program");
+		error_set(error, "the start ended before it came to the program");
 		return CHILD_TRANSIENT;
 	}
 	*place = said.place;
-	snprintf(error, CHILD_ERROR_MAX, "%.*s", (int)sizeof said.text - 1, said.text);
+	error_set(error, "%.*s", (int)sizeof said.note.text - 1, said.note.text);
 	return (enum child_result)said.result;
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/carry.h"
 #include "core/login.h"
 #include "core/settings.h"
@@ -60,18 +61,18 @@ void launch_carry(struct carry *c, struct launch *l); /* except for instance and
 int launch_errand(void); /* in its process; returns the exit status if the program cannot be run */
 
 /* Begin a start with the whole command line and environment; e->done() reports its end, and launch_result() the result.
- * resume NULL: a new conversation. error: CHILD_ERROR_MAX bytes. */
+ * resume NULL: a new conversation. */
 enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
 							   bool fork, int64_t limit, struct errand *e, struct child *c, struct children *owner,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+							   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error);
 /* The same for a command of the daemon in /, without streams. */
 enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
 									   struct errand *e, struct child *c, struct children *owner,
-									   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+									   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error);
 /* Return the result of either. l: its launch, NULL: a command. error: with CHILD_OK the path of the program, "" if it
  * is too long. *login: the new client environment, owned by the caller; NULL: unchanged, or none. */
 enum child_result launch_result(const struct launch *l, const struct errand *e, enum errand_end end,
-								struct child_place *place, struct login **login, char *error);
+								struct child_place *place, struct login **login, struct error *error);
 
 /* Return true if both start the same program with the same argv, environment and umask. path_counts: the requester's
  * PATH is searched, too. The directory is not compared. */

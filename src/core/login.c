@@ -148,12 +148,12 @@ bool login_answer(const char *answer, size_t n, struct child_place *place, struc
 /* As the start will find it. */
 static void find_place(const char *cwd, const char *program, const char *path, const char *asker,
 					   struct child_place *place) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	int number;
 	bool asked;
 	_cleanup_free_ char *home = path_home();
 	struct child_search in = {.asker = asker, .path = *path ? path : NULL, .own = getenv("PATH"), .home = home};
-	_cleanup_free_ char *file = child_find(program, cwd, &in, &asked, &number, error);
+	_cleanup_free_ char *file = child_find(program, cwd, &in, &asked, &number, &error);
 	child_place_of(file, cwd, asked, place);
 }
 
@@ -181,28 +181,28 @@ struct program_request {
 
 /* Name the place where child_find() found the program. */
 static const char *origin_of(const struct program_request *q, const char *file, bool asked) {
-	char ignored[CHILD_ERROR_MAX];
+	struct error ignored;
 	int number;
 	if (q->variable) return PROGRAM;
 	if (strchr(q->name, '/')) return "command of the profile";
 	if (asked) return "PATH of the client";
 	const char *paths[] = {*q->path ? q->path : NULL, getenv("PATH")};
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		_cleanup_free_ char *same = child_find_program(q->name, paths[i], q->cwd, &number, ignored);
+		_cleanup_free_ char *same = child_find_program(q->name, paths[i], q->cwd, &number, &ignored);
 		if (same && strcmp(same, file) == 0) return "PATH of the daemon";
 	}
 	return "directory of its installer";
 }
 
 static int say_program(const struct program_request *q) {
-	char error[CHILD_ERROR_MAX] = "";
+	struct error error = {""};
 	int number;
 	bool asked;
 	_cleanup_free_ char *home = path_home();
 	struct child_search in = {
 		.asker = q->asker, .path = *q->path ? q->path : NULL, .own = getenv("PATH"), .home = home};
-	_cleanup_free_ char *file = child_find(q->name, q->cwd, &in, &asked, &number, error);
-	const char *words[] = {file ? file : "", file ? origin_of(q, file, asked) : "", file ? "" : error};
+	_cleanup_free_ char *file = child_find(q->name, q->cwd, &in, &asked, &number, &error);
+	const char *words[] = {file ? file : "", file ? origin_of(q, file, asked) : "", file ? "" : error.text};
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) errand_say(words[i], strlen(words[i]) + 1);
 	return EX_OK;
 }

@@ -174,14 +174,14 @@ static bool is_urgent(const struct client *c, const struct envelope *e, size_t l
 
 bool requests_may_send(struct client *c, const struct session *s, const struct envelope *e, struct span id,
 					   size_t len) {
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	size_t max = s->settings->limits.max_calls;
 	if (is_urgent(c, e, len)) return true;
 	if (c->member.requests >= max)
 		notify_fail(c, id, PLENUM_E_BUSY,
 					"you have %zu requests open (max_calls): wait for the answers to some of them", max);
-	else if (!share_allows(&s->world->shares, c->peer.uid, SHARE_REQUESTS, 1, why))
-		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	else if (!share_allows(&s->world->shares, c->peer.uid, SHARE_REQUESTS, 1, &why))
+		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 	else
 		return true;
 	return false;
@@ -189,9 +189,9 @@ bool requests_may_send(struct client *c, const struct session *s, const struct e
 
 /* Return true if the line may be queued for the child. False: the client was notified. */
 static bool has_room(struct client *c, const struct session *s, size_t len, struct span id) {
-	char why[SHARE_TEXT_MAX];
-	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why))
-		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	struct error why;
+	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, &why))
+		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 	else if (!queue_has_room(session_queue(s), len))
 		notify_fail(c, id, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later",
 					s->name);

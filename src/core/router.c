@@ -32,14 +32,14 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 	return NULL;
 }
 
-void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder) {
+void router_in_use_text(struct error *out, const char *holder) {
 	if (holder)
-		snprintf(out, ROUTER_IN_USE_MAX,
-				 "it is that of session %.255s: attach to that (PLENUM_SESSION=%.255s for plenum-shim), or fork the "
-				 "conversation",
-				 holder, holder);
+		error_set(out,
+				  "it is that of session %.255s: attach to that (PLENUM_SESSION=%.255s for plenum-shim), or fork the "
+				  "conversation",
+				  holder, holder);
 	else
-		snprintf(out, ROUTER_IN_USE_MAX, "it is that of another session: fork the conversation");
+		error_set(out, "it is that of another session: fork the conversation");
 }
 
 struct session *router_named(struct router *r, const char *name) {

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/client.h"
 #include "core/login.h"
 #include "core/session.h"
@@ -64,7 +65,7 @@ struct router_events {
 	void (*changed)(struct router *r);
 	/* Write the session to the table on disk, with the hooks staged in s. Return NULL, or an error code and a text for
 	 * the client. */
-	const char *(*keep)(struct router *r, const struct session *s, char *error, size_t size);
+	const char *(*keep)(struct router *r, const struct session *s, struct error *error);
 	/* A session may need its user. */
 	void (*attention)(struct router *r, const struct session *s, const struct alert *alert);
 	/* A client is gone: its descriptor is free. */
@@ -114,8 +115,7 @@ struct session *router_find_conversation(struct router *r, const char *id); /* b
 bool router_has_conversation(const struct session *s, const char *id);
 struct session *router_named(struct router *r, const char *name); /* by either; the name wins */
 /* Write a text for users on a conversation that a session has; holder NULL: its name is not for them. */
-#define ROUTER_IN_USE_MAX 700
-void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
+void router_in_use_text(struct error *out, const char *holder);
 /* Hold a line for a session of a name that is being removed: it comes again after the removal. Not while the caller
  * walks through the clients. */
 void router_hold(struct client *c, struct chunk line);

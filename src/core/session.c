@@ -18,7 +18,7 @@
 #define SLEEP_PROMPTS 2 /* remembered finished prompts of a session without a child */
 #define SLEEP_SETTLED 8 /* and remembered resolved requests */
 
-static bool begin_start(struct session *s, char *error);
+static bool begin_start(struct session *s, struct error *error);
 
 const char *session_state_name(enum session_state state) {
 	static const char *const names[] = {PLENUM_ST_STARTING, PLENUM_ST_IDLE,   PLENUM_ST_BUSY,
@@ -440,15 +440,15 @@ static void on_start_over(void *arg, enum errand_end end) {
 	struct session *s = arg;
 	struct agent *a = s->starting;
 	struct login *login;
-	char error[CHILD_ERROR_MAX];
-	enum child_result r = launch_result(&s->launch, &a->start, end, &a->place, &login, error);
+	struct error error;
+	enum child_result r = launch_result(&s->launch, &a->start, end, &a->place, &login, &error);
 	s->starting = NULL;
 	if (login) {
 		login_unref(s->launch.login);
 		s->launch.login = login;
 	}
 	if (r == CHILD_OK) {
-		a->program = *error ? strdup(error) : NULL;
+		a->program = *error.text ? strdup(error.text) : NULL;
 		s->launch.asker = 0;
 		set_start_error(s, r, NULL);
 		complete_start(s, a);
@@ -459,25 +459,25 @@ static void on_start_over(void *arg, enum errand_end end) {
 		child_close_out(&a->child);
 		child_close_err(&a->child);
 		agent_free(a);
-		start_failed(s, r, error);
+		start_failed(s, r, error.text);
 	}
 	s->only_asked = false;
 	session_changed(s);
 }
 
-enum child_result session_start_once(struct session *s, char *error) {
+enum child_result session_start_once(struct session *s, struct error *error) {
 	s->only_asked = true;
 	return session_start(s, error);
 }
 
-enum child_result session_start(struct session *s, char *error) {
+enum child_result session_start(struct session *s, struct error *error) {
 	const char *resume = resume_id(s);
 	bool fork = s->launch.fork && !s->conversation_id;
 	if (s->starting) return CHILD_OK;
 	if (session_is_stuck(s, error)) return CHILD_TRANSIENT;
 	struct agent *a = session_new_agent(s);
 	if (!a) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return CHILD_TRANSIENT;
 	}
 	enum child_result r = launch_begin(&s->launch, s->profile, s->name, resume, fork, s->settings->outside_timeout,
@@ -532,10 +532,10 @@ static void give_up_start(struct session *s, const char *error) {
 
 /* Try a delayed start. */
 static void try_start(struct session *s) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	if (s->agent || !s->want_child) return;
-	enum child_result r = session_start(s, error);
-	if (r != CHILD_OK) start_failed(s, r, error);
+	enum child_result r = session_start(s, &error);
+	if (r != CHILD_OK) start_failed(s, r, error.text);
 }
 
 static void on_retry(void *arg) {
@@ -548,31 +548,31 @@ bool session_put_off(struct session *s, int64_t ms) {
 	return true;
 }
 
-static bool begin_start(struct session *s, char *error) {
+static bool begin_start(struct session *s, struct error *error) {
 	int64_t wait = s->not_before - now_ms();
 	if (s->lost_profile && strcmp(s->lost_profile, SESSION_UNREADABLE) == 0) {
-		snprintf(
-			error, CHILD_ERROR_MAX,
+		error_set(
+			error,
 			"session %s cannot start, because its record on disk was damaged: forget it, and resume its conversation "
 			"in a new one",
 			s->name);
 		return false;
 	}
 	if (s->lost_profile) {
-		snprintf(error, CHILD_ERROR_MAX,
-				 "profile %s of session %s is not configured any more: bring it back and reload the configuration",
-				 s->lost_profile, s->name);
+		error_set(error,
+				  "profile %s of session %s is not configured any more: bring it back and reload the configuration",
+				  s->lost_profile, s->name);
 		return false;
 	}
 	if (s->failed && session_is_stuck(s, error)) return false;
 	if (s->profile->restart_never && s->spent) {
-		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
-				 s->name, s->profile->name);
+		error_set(error, "the child of session %s has ended and profile %s says restart = never", s->name,
+				  s->profile->name);
 		return false;
 	}
 	/* an old one that is still ending starts the next when it ends */
 	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return false;
 	}
 	s->want_child = true;
@@ -581,11 +581,11 @@ static bool begin_start(struct session *s, char *error) {
 }
 
 void session_start_due(struct session *s) {
-	char error[CHILD_ERROR_MAX];
-	if (s->want_child && !begin_start(s, error)) give_up_start(s, error);
+	struct error error;
+	if (s->want_child && !begin_start(s, &error)) give_up_start(s, error.text);
 }
 
-enum child_result session_wake_now(struct session *s, char *error) {
+enum child_result session_wake_now(struct session *s, struct error *error) {
 	bool wanted = s->want_child, only_asked = s->only_asked || !wanted;
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	s->only_asked = only_asked;
@@ -594,16 +594,15 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
-		give_up_start(s, error); /* others wait for it; a released line may begin another */
+		give_up_start(s, error->text); /* others wait for it; a released line may begin another */
 	else if (r != CHILD_OK)
 		s->want_child = false;
 	return r;
 }
 
-bool session_wake(struct session *s, char *error) {
+bool session_wake(struct session *s, struct error *error) {
 	if (s->removed || session_is_going(s)) {
-		snprintf(error, CHILD_ERROR_MAX,
-				 "session %s is being stopped and forgotten: attach anew, and there will be another", s->name);
+		error_set(error, "session %s is being stopped and forgotten: attach anew, and there will be another", s->name);
 		return false;
 	}
 	s->only_asked = false;

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "core/agent.h"
 #include "core/call.h"
@@ -215,13 +216,13 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 							struct launch *launch, const struct session_events *events, struct router *world);
 /* Begin to start the child now; start_over() reports the result. Failure: error is the reason, the state is unchanged;
  * transient: a retry may succeed. */
-enum child_result session_start(struct session *s, char *error);
+enum child_result session_start(struct session *s, struct error *error);
 /* The same, only for a client that waits for the result: it is not repeated. */
-enum child_result session_start_once(struct session *s, char *error);
+enum child_result session_start_once(struct session *s, struct error *error);
 /* Make a child run, now or, after failures, at the end of the back-off. False: error is the reason. */
-bool session_wake(struct session *s, char *error);
+bool session_wake(struct session *s, struct error *error);
 /* The same, but begin a start at once, for a client that waits for start_over(). */
-enum child_result session_wake_now(struct session *s, char *error);
+enum child_result session_wake_now(struct session *s, struct error *error);
 bool session_has_child(const struct session *s); /* running and not being stopped */
 /* Return the protocol of its child, of its clients and of its tape. */
 static inline const struct dialect *session_dialect(const struct session *s) {
@@ -269,8 +270,8 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then);
 void session_stop_for(struct session *s, uint64_t client, enum leftovers leftovers);
 /* The same because the daemon ends: after stop_grace twice the child is gone or given up. */
 void session_quit(struct session *s, bool kill_now);
-/* Return true if the child lives on that could not be ended, with the reason in error[0..CHILD_ERROR_MAX). */
-bool session_is_stuck(struct session *s, char *error);
+/* Return true if the child lives on that could not be ended, with the reason in error. */
+bool session_is_stuck(struct session *s, struct error *error);
 /* End the input of the client that started the child: it ends in its own time, like without a daemon, and the session
  * with it. A session_stop() adds the other steps: when no client waits for the child any more, or one waits for its
  * name or conversation. */

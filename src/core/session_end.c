@@ -116,22 +116,22 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	session_changed(s);
 }
 
-static void explain_stuck(const struct session *s, char *error) {
-	char why[128];
-	proc_explain(s->stuck_pid, why, sizeof why);
-	snprintf(error, CHILD_ERROR_MAX, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why);
+static void explain_stuck(const struct session *s, struct error *error) {
+	struct error why;
+	proc_explain(s->stuck_pid, &why);
+	error_set(error, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why.text);
 }
 
 /* All of its output was read; without an exit the child cannot be ended. */
 void session_on_ended(void *arg) {
 	struct session *s = arg;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	struct session_exit e = exit_of(s);
 	e.stuck = !s->agent->exited;
 	if (e.stuck) {
 		session_set_stuck(s, s->agent->child.pid, s->agent->child.start);
-		explain_stuck(s, error);
-		session_set_reason(s, error);
+		explain_stuck(s, &error);
+		session_set_reason(s, error.text);
 	}
 	end_child(s, &e);
 }
@@ -193,7 +193,7 @@ static void step_kill(struct session *s) {
 	agent_close_in(s->agent); /* after the signal: at the end of its input the child would end by itself */
 }
 
-bool session_is_stuck(struct session *s, char *error) {
+bool session_is_stuck(struct session *s, struct error *error) {
 	if (s->stuck_pid && !proc_lives(s->stuck_pid, s->stuck_start)) s->stuck_pid = 0;
 	if (s->stuck_pid) explain_stuck(s, error);
 	return s->stuck_pid != 0;

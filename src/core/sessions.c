@@ -79,7 +79,7 @@ struct session *sessions_create(struct router *r, const char *name, const struct
 	return s;
 }
 
-enum child_result sessions_start(struct router *r, struct session *s, char *error) {
+enum child_result sessions_start(struct router *r, struct session *s, struct error *error) {
 	if (warm_give(r->warm, s)) return CHILD_OK;
 	return session_start_once(s, error);
 }
@@ -171,14 +171,14 @@ bool sessions_must_wait(struct session *s, struct client *c) {
 	return true;
 }
 
-const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {
+const char *sessions_refused(struct router *r, const struct client *c, struct error *why) {
 	size_t max = r->settings->max_sessions, kept = client_is_ours(c) ? 0 : share_reserve(max);
 	if (!share_allows(&r->shares, c->peer.uid, SHARE_SESSIONS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
 	if (r->n_sessions + kept >= max)
-		snprintf(why, SHARE_TEXT_MAX, "there are %zu of %zu sessions (max_sessions)%s: forget one first", r->n_sessions,
-				 max, kept ? ", the rest is the daemon's user's" : "");
+		error_set(why, "there are %zu of %zu sessions (max_sessions)%s: forget one first", r->n_sessions, max,
+				  kept ? ", the rest is the daemon's user's" : "");
 	else if (kept && fd_is_short(SHARE_RESERVE_MAX))
-		snprintf(why, SHARE_TEXT_MAX, "too few descriptors are free (ulimit -n, LimitNOFILE): forget a session first");
+		error_set(why, "too few descriptors are free (ulimit -n, LimitNOFILE): forget a session first");
 	else
 		return NULL;
 	return PLENUM_E_TOO_MANY;

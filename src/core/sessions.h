@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/router.h"
 #include "io/child.h"
 
@@ -23,12 +24,12 @@ bool sessions_must_wait(struct session *s, struct client *c);
 struct session *sessions_create(struct router *r, const char *name, const struct profile *profile,
 								struct launch *launch);
 /* Get its first child: a fitting prestarted one, else begin a start (s->starting). */
-enum child_result sessions_start(struct router *r, struct session *s, char *error);
+enum child_result sessions_start(struct router *r, struct session *s, struct error *error);
 /* The same as sessions_create(), without the announcement. id: 0: a new one. */
 struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch,
 							 uint64_t id);
 /* Return NULL if the client may make one more session, else an error code, with a text for it. */
-const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
+const char *sessions_refused(struct router *r, const struct client *c, struct error *why);
 /* Give a session without a child the present configuration, unless that has another dialect. */
 void sessions_renew_profile(struct session *s);
 /* Remove the session: all its clients are notified and detached. Its child must be gone or is killed. */

@@ -45,7 +45,7 @@ static bool is_over(const struct share *s, enum share_kind kind, size_t more) {
 	return share_is_limited(s->all, s->uid) && (more > max || s->held[kind] > max - more);
 }
 
-bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t more, char why[SHARE_TEXT_MAX]) {
+bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t more, struct error *why) {
 	static const struct {
 		const char *what, *key, *remedy;
 	} texts[] = {
@@ -59,8 +59,8 @@ bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t mo
 	if (!s) s = &none;
 	if (!is_over(s, kind, more)) return true;
 	all->refused++;
-	snprintf(why, SHARE_TEXT_MAX, "uid %u has %zu of %zu %s (%s): %s", uid, s->held[kind], all->max[kind],
-			 texts[kind].what, texts[kind].key, texts[kind].remedy);
+	error_set(why, "uid %u has %zu of %zu %s (%s): %s", uid, s->held[kind], all->max[kind], texts[kind].what,
+			  texts[kind].key, texts[kind].remedy);
 	return false;
 }
 

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "wire/limits.h"
@@ -50,7 +51,6 @@ struct share_request {
 	bool urgent;
 };
 
-#define SHARE_TEXT_MAX 160
 #define SHARE_RESERVE_MAX ((size_t)32)
 
 void shares_init(struct shares *all, uid_t own);
@@ -62,7 +62,7 @@ size_t shares_held(const struct shares *all, enum share_kind kind);
 size_t share_reserve(size_t places);
 bool share_is_limited(const struct shares *all, uid_t uid);
 /* Return true if the uid may have n more. Else count the refusal; why names the limit, its key and a remedy. */
-bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t more, char why[SHARE_TEXT_MAX]);
+bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t more, struct error *why);
 /* Charge n, 1 or more, regardless of the limit. NULL without memory. */
 struct share *share_take(struct shares *all, uid_t uid, enum share_kind kind, size_t n);
 void share_add(struct share *s, enum share_kind kind, size_t n); /* NULL: nothing is charged, here and below */

@@ -19,7 +19,8 @@ static struct session *find_id(const struct router *r, uint64_t id) {
 	return s;
 }
 
-struct session *starts_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error) {
+struct session *starts_awaited(struct client *c, struct chunk line, bool *made, const char **code,
+							   struct error *error) {
 	struct router *r = c->world;
 	struct session *s = find_id(r, c->starting);
 	*made = c->makes;
@@ -32,13 +33,13 @@ struct session *starts_awaited(struct client *c, struct chunk line, bool *made, 
 	c->makes = false;
 	if (s && !s->start_error && trust_is_closed_to(s, c)) { /* since the wait began */
 		*code = PLENUM_E_NOT_ALLOWED;
-		snprintf(error, CHILD_ERROR_MAX, TRUST_PRIVATE_TEXT, s->name);
+		error_set(error, TRUST_PRIVATE_TEXT, s->name);
 		return NULL;
 	}
 	if (s && !s->start_error) return s;
 	*code = s && s->start_result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED;
-	snprintf(error, CHILD_ERROR_MAX, "%s", s ? s->start_error : "the session was removed before its child had started");
-	if (s && *made && !s->n_attachments && !s->agent && !s->want_child) sessions_remove(r, s, error);
+	error_set(error, "%s", s ? s->start_error : "the session was removed before its child had started");
+	if (s && *made && !s->n_attachments && !s->agent && !s->want_child) sessions_remove(r, s, error->text);
 	return NULL;
 }
 

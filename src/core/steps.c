@@ -31,10 +31,10 @@ static struct session *other_holder(const struct session *s, const char *id) {
 
 /* Clients of the one session may know nothing of the other (trust_is_closed_to()). */
 static void kill_second(struct session *s, const struct session *other) {
-	char why[ROUTER_IN_USE_MAX];
+	struct error why;
 	bool hidden = s->made_by || (session_is_private(other) && !session_is_private(s));
-	router_in_use_text(why, hidden ? NULL : other->name);
-	session_kill_second(s, other, why);
+	router_in_use_text(&why, hidden ? NULL : other->name);
+	session_kill_second(s, other, why.text);
 }
 
 /* A resume that reports another id than requested: remember both; the next start tries the one known to exist first. A

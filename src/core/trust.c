@@ -71,7 +71,8 @@ static void on_answer(void *arg, enum errand_end end) {
 static void ask(struct router *r, struct client *c, const struct buf *request, enum origin without) {
 	struct watch *w = c->watch;
 	struct asked *a = request->failed ? NULL : calloc(1, sizeof *a);
-	char place[32], error[CHILD_ERROR_MAX];
+	char place[32];
+	struct error error;
 	if (!a) {
 		w->origin = ORIGIN_SILENT;
 		return;
@@ -84,7 +85,7 @@ static void ask(struct router *r, struct client *c, const struct buf *request, e
 							   .uid = c->peer.uid,
 							   .limit = r->settings->outside_timeout,
 							   .answer_max = (size_t)1024 * 1024};
-	if (errand_begin(&a->errand, r->children, &spec, on_answer, a, error) == CHILD_OK) {
+	if (errand_begin(&a->errand, r->children, &spec, on_answer, a, &error) == CHILD_OK) {
 		a->router = r;
 		a->watch = w;
 		a->without = without;
@@ -93,7 +94,7 @@ static void ask(struct router *r, struct client *c, const struct buf *request, e
 		list_add_tail(&r->asked, &a->node);
 		return;
 	}
-	if (w->origin == ORIGIN_NEW) log_warn("client %llu: its origin: %s", (unsigned long long)c->id, error);
+	if (w->origin == ORIGIN_NEW) log_warn("client %llu: its origin: %s", (unsigned long long)c->id, error.text);
 	w->origin = ORIGIN_SILENT;
 	free(a);
 }

@@ -183,7 +183,8 @@ static bool make_launch(const struct warm *w, const struct profile *p, struct lo
 }
 
 static void start_one(struct stock *k) {
-	char error[CHILD_ERROR_MAX], random[9];
+	struct error error;
+	char random[9];
 	struct launch launch;
 	str_random_hex(random, 8);
 	_cleanup_free_ char *name = str_printf("warm-%s-%s", k->profile->name, random);
@@ -195,9 +196,9 @@ static void start_one(struct stock *k) {
 		return;
 	}
 	join_stock(one, k);
-	if (session_start_once(one->session, error) != CHILD_OK) {
+	if (session_start_once(one->session, &error) != CHILD_OK) {
 		forget(one);
-		failed(k, error);
+		failed(k, error.text);
 		return;
 	}
 }

@@ -26,7 +26,7 @@ struct message_check {
 	struct span *slot[3];         /* of the members being read at levels 1 and 2, if wanted */
 	size_t keys[3];               /* number of keys seen */
 	bool in_params;               /* level 2 is in params */
-	char text[MESSAGE_ERROR_MAX];
+	struct error text;
 	struct valid json; /* not zeroed from here */
 };
 
@@ -228,20 +228,20 @@ bool jsonrpc_check_result(struct message_check *k, struct message *m, struct chu
 	if (k->good) return true;
 	m->code = k->code;
 	if (k->at)
-		snprintf(k->text, sizeof k->text, "%s (byte %zu of the line)", k->error, k->at);
+		error_set(&k->text, "%s (byte %zu of the line)", k->error, k->at);
 	else
-		snprintf(k->text, sizeof k->text, "%s", k->error);
-	*error = k->text;
+		error_set(&k->text, "%s", k->error);
+	*error = k->text.text;
 	return false;
 }
 
 bool jsonrpc_check(const struct jsonrpc_rules *rules, const char *p, size_t n, struct message *m,
-				   struct chunk *rewritten, char *error, size_t size, struct span *request_id) {
+				   struct chunk *rewritten, struct error *error, struct span *request_id) {
 	struct message_check k;
 	const char *text = "";
 	begin(&k, rules, p, n);
 	jsonrpc_check_step(&k, n);
 	if (jsonrpc_check_result(&k, m, rewritten, &text, request_id)) return true;
-	snprintf(error, size, "%s", text);
+	error_set(error, "%s", text);
 	return false;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "dialect/message.h"
 
 struct jsonrpc_rules {
@@ -24,7 +25,7 @@ struct jsonrpc_rules {
 
 /* As message_check_fn, and as the members of struct message_steps. rules: static. */
 bool jsonrpc_check(const struct jsonrpc_rules *rules, const char *p, size_t n, struct message *m,
-				   struct chunk *rewritten, char *error, size_t size, struct span *request_id);
+				   struct chunk *rewritten, struct error *error, struct span *request_id);
 struct message_check *jsonrpc_check_new(const struct jsonrpc_rules *rules, const char *p, size_t n);
 void jsonrpc_check_free(struct message_check *k);
 bool jsonrpc_check_step(struct message_check *k, size_t bytes);

@@ -5,11 +5,10 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "dialect/envelope.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
-
-#define MESSAGE_ERROR_MAX 512
 
 enum message_kind {
 	MESSAGE_OTHER,   /* any other line that the child accepts, passed on unchanged */
@@ -30,11 +29,11 @@ struct message {
 };
 
 /* Check the line p[0..n), without LF or CR. On success *m is filled. A line of an old form is converted: *rewritten is
- * the new line (the caller owns it) and m->env points into it; else *rewritten is CHUNK_NONE. False: error[0..size) has
+ * the new line (the caller owns it) and m->env points into it; else *rewritten is CHUNK_NONE. False: error has
  * the error and the correct form; request_id is the span of the line's request id (a string or an integer) if it can be
  * read, else SPAN_NONE, so that an error can be answered under it; m->kind is filled if it can be read. */
-typedef bool message_check_fn(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error,
-							  size_t size, struct span *request_id);
+typedef bool message_check_fn(const char *p, size_t n, struct message *m, struct chunk *rewritten, struct error *error,
+							  struct span *request_id);
 
 /* The same check in pieces, for a line too long for one turn of the loop. */
 struct message_check;

@@ -124,16 +124,16 @@ static int check_program(const char *path) {
 	return access(path, X_OK) < 0 ? errno : 0;
 }
 
-static void explain(int number, const char *path, char *error) {
+static void explain(int number, const char *path, struct error *error) {
 	const char *what = number == EISDIR   ? "is a directory, not a program"
 					   : number == EACCES ? "is not executable (chmod +x it, or is its directory closed to you?)"
 					   : number == ENOENT ? "is not there"
 										  : "cannot be used: ";
 	bool named = number == EISDIR || number == EACCES || number == ENOENT;
-	snprintf(error, CHILD_ERROR_MAX, "program %s %s%s", path, what, named ? "" : strerror(number));
+	error_set(error, "program %s %s%s", path, what, named ? "" : strerror(number));
 }
 
-static char *search_path(const char *name, const char *path, int *number, char *error) {
+static char *search_path(const char *name, const char *path, int *number, struct error *error) {
 	_cleanup_free_ char *copy = strdup(path);
 	int worst = ENOENT;
 	if (!copy) return NULL;
@@ -149,7 +149,7 @@ static char *search_path(const char *name, const char *path, int *number, char *
 		free(file);
 	}
 	*number = worst;
-	if (worst == ENOENT) snprintf(error, CHILD_ERROR_MAX, "program %s: not found in PATH=%.200s", name, path);
+	if (worst == ENOENT) error_set(error, "program %s: not found in PATH=%.200s", name, path);
 	return NULL;
 }
 
@@ -167,9 +167,9 @@ static void put_path(struct buf *b, const char *path) {
 	buf_printf(b, "PATH=%.*s%s", (int)n, path, path[n] ? ":..." : "");
 }
 
-static void explain_search(const char *name, const struct child_search *in, char *error) {
+static void explain_search(const char *name, const struct child_search *in, struct error *error) {
 	const char *path = in->path ? in->path : DEFAULT_PATH;
-	struct buf b = BUF_INIT(CHILD_ERROR_MAX);
+	struct buf b = BUF_INIT(ERROR_TEXT_MAX);
 	buf_printf(&b, "program %.100s: not found in ", name);
 	if (in->asker && strcmp(in->asker, path) != 0) {
 		buf_puts(&b, "the client's ");
@@ -182,27 +182,27 @@ static void explain_search(const char *name, const struct child_search *in, char
 		put_path(&b, in->own);
 	}
 	if (in->home) buf_puts(&b, ", ~/.local/bin and ~/.claude/local");
-	snprintf(error, CHILD_ERROR_MAX, "%s", b.data ? b.data : "out of memory");
+	error_set(error, "%s", b.data ? b.data : "out of memory");
 	buf_free(&b);
 }
 
 char *child_find(const char *name, const char *cwd, const struct child_search *in, bool *asked, int *number,
-				 char *error) {
+				 struct error *error) {
 	int other;
-	char ignored[CHILD_ERROR_MAX];
+	struct error ignored;
 	*asked = false;
 	char *file = child_find_program(name, in->path, cwd, number, error);
 	if (strchr(name, '/')) return file;
-	char *theirs = in->asker ? child_find_program(name, in->asker, cwd, &other, ignored) : NULL;
+	char *theirs = in->asker ? child_find_program(name, in->asker, cwd, &other, &ignored) : NULL;
 	*asked = theirs && (!file || strcmp(file, theirs) != 0);
-	if (!file && !theirs && in->own) file = child_find_program(name, in->own, cwd, &other, ignored);
+	if (!file && !theirs && in->own) file = child_find_program(name, in->own, cwd, &other, &ignored);
 	if (!file && !theirs) file = search_home(name, in->home);
 	if (!file && !theirs && *number == ENOENT) explain_search(name, in, error);
 	free(*asked ? file : theirs);
 	return *asked ? theirs : file;
 }
 
-char *child_find_program(const char *name, const char *path, const char *cwd, int *number, char *error) {
+char *child_find_program(const char *name, const char *path, const char *cwd, int *number, struct error *error) {
 	*number = 0;
 	if (!strchr(name, '/')) return search_path(name, path ? path : DEFAULT_PATH, number, error);
 	char *file = name[0] == '/' ? strdup(name) : str_printf("%s/%s", cwd, name);
@@ -334,7 +334,7 @@ pid_t child_vfork(void (*run)(const void *arg, pid_t parent), const void *arg) {
 }
 
 /* The kernel limits a single string, regardless of the total: name the option with the long one. */
-static void explain_long(const struct child_spec *spec, const char *file, char *error) {
+static void explain_long(const struct child_spec *spec, const char *file, struct error *error) {
 	static const char advice[] = "pass large values by file or in `initialize`";
 	char *const *at = spec->argv, *const *env = spec->envp;
 	while (*at && strlen(*at) <= STRING_MAX) at++;
@@ -343,16 +343,15 @@ static void explain_long(const struct child_spec *spec, const char *file, char *
 	bool value = *at && **at != '-' && at > spec->argv;
 	const char *name = value ? at[-1] : text;
 	if (text)
-		snprintf(error, CHILD_ERROR_MAX, "the %s %.*s%s is too long for %s: it has %zu bytes, the kernel takes %d: %s",
-				 *at ? "argument" : "variable", (int)MIN(strcspn(name, "="), 100), name, value ? "'s value" : "", file,
-				 strlen(text), STRING_MAX, advice);
+		error_set(error, "the %s %.*s%s is too long for %s: it has %zu bytes, the kernel takes %d: %s",
+				  *at ? "argument" : "variable", (int)MIN(strcspn(name, "="), 100), name, value ? "'s value" : "", file,
+				  strlen(text), STRING_MAX, advice);
 	else
-		snprintf(error, CHILD_ERROR_MAX, "all arguments and variables for %s together are too long for the kernel: %s",
-				 file, advice);
+		error_set(error, "all arguments and variables for %s together are too long for the kernel: %s", file, advice);
 }
 
 /* ENOENT for an existing file: the interpreter in the first line of the script is missing. */
-static void explain_exec(int number, const struct child_spec *spec, const char *file, char *error) {
+static void explain_exec(int number, const struct child_spec *spec, const char *file, struct error *error) {
 	char head[256] = "";
 	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? fd_read(fd, head, sizeof head - 1) : 0;
@@ -360,14 +359,13 @@ static void explain_exec(int number, const struct child_spec *spec, const char *
 	head[n > 0 ? (size_t)n : 0] = 0;
 	head[strcspn(head, "\n")] = 0;
 	if (number == ENOENT && script)
-		snprintf(error, CHILD_ERROR_MAX, "program %s: the interpreter of this script is missing: %.200s", file, head);
+		error_set(error, "program %s: the interpreter of this script is missing: %.200s", file, head);
 	else if (number == ENOEXEC)
-		snprintf(error, CHILD_ERROR_MAX,
-				 "program %s is no program: it has neither a #! line nor a format that the kernel knows", file);
+		error_set(error, "program %s is no program: it has neither a #! line nor a format that the kernel knows", file);
 	else if (number == E2BIG)
 		explain_long(spec, file, error);
 	else
-		snprintf(error, CHILD_ERROR_MAX, "cannot run %s: %s", file, strerror(number));
+		error_set(error, "cannot run %s: %s", file, strerror(number));
 }
 
 static bool transient(int number) {
@@ -375,20 +373,21 @@ static bool transient(int number) {
 		   number == ENOMEM || number == EMFILE || number == ENFILE;
 }
 
-static enum child_result failed(const struct report *r, const struct child_spec *spec, const char *file, char *error) {
+static enum child_result failed(const struct report *r, const struct child_spec *spec, const char *file,
+								struct error *error) {
 	if (r->stage == STAGE_CHDIR) {
-		snprintf(error, CHILD_ERROR_MAX, "cannot use directory %s as cwd: %s", spec->cwd, strerror(r->number));
+		error_set(error, "cannot use directory %s as cwd: %s", spec->cwd, strerror(r->number));
 		return CHILD_FAILED;
 	}
 	explain_exec(r->number, spec, file, error);
 	return transient(r->number) ? CHILD_TRANSIENT : CHILD_FAILED;
 }
 
-static enum child_result no_process(const char *what, int number, char *error) {
-	snprintf(error, CHILD_ERROR_MAX, "cannot %s: %s%s", what, strerror(number),
-			 number == EAGAIN   ? " (a limit on processes: ulimit -u, TasksMax)"
-			 : number == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)"
-								: "");
+static enum child_result no_process(const char *what, int number, struct error *error) {
+	error_set(error, "cannot %s: %s%s", what, strerror(number),
+			  number == EAGAIN   ? " (a limit on processes: ulimit -u, TasksMax)"
+			  : number == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)"
+								 : "");
 	return CHILD_TRANSIENT;
 }
 
@@ -407,11 +406,11 @@ static void adopt(struct child *c, struct children *owner, struct pipes *p, pid_
 	list_add_tail(&owner->list, &c->node);
 }
 
-static enum child_result check_cwd(const char *cwd, char *error) {
+static enum child_result check_cwd(const char *cwd, struct error *error) {
 	struct stat st;
 	int number = 0;
 	if (cwd[0] != '/') {
-		snprintf(error, CHILD_ERROR_MAX, "cwd %s is not absolute: write the whole path", cwd);
+		error_set(error, "cwd %s is not absolute: write the whole path", cwd);
 		return CHILD_FAILED;
 	}
 	if (stat(cwd, &st) < 0)
@@ -421,12 +420,12 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 	else if (access(cwd, X_OK) < 0)
 		number = errno;
 	if (number == 0) return CHILD_OK;
-	snprintf(error, CHILD_ERROR_MAX, "cannot use directory %s as cwd: %s", cwd, strerror(number));
+	error_set(error, "cannot use directory %s as cwd: %s", cwd, strerror(number));
 	return CHILD_FAILED;
 }
 
 /* file: the program found. */
-static enum child_result spawn(struct child *c, struct children *owner, struct start *start, char *error) {
+static enum child_result spawn(struct child *c, struct children *owner, struct start *start, struct error *error) {
 	struct pipes *p = &start->pipes;
 	struct report r;
 	int number;
@@ -459,7 +458,8 @@ void child_clear(struct child *c) {
 	c->pid = c->in = c->out = c->err = -1;
 }
 
-enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error) {
+enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec,
+							  struct error *error) {
 	int number;
 	child_clear(c);
 	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
@@ -470,7 +470,7 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 }
 
 enum child_result child_spawn_errand(struct child *c, struct children *owner, const char *kind, int request, int answer,
-									 const struct child_spec *spec, char *error) {
+									 const struct child_spec *spec, struct error *error) {
 	char *argv[] = {(char[]){"plenumd"}, (char[]){"--errand"}, (char *)(uintptr_t)kind, NULL};
 	struct child_spec own = *spec;
 	own.argv = argv;
@@ -519,7 +519,7 @@ static bool join_paths(struct words *env, const char *first) {
 	return true;
 }
 
-static char *find_for(const struct child_spec *spec, struct words *env, bool *asked, int *number, char *error) {
+static char *find_for(const struct child_spec *spec, struct words *env, bool *asked, int *number, struct error *error) {
 	_cleanup_free_ char *home = path_home();
 	const char *named = word_value(env, "HOME");
 	struct child_search in = {.asker = spec->more_path ? spec->more_path + strlen("PATH=") : NULL,
@@ -527,11 +527,12 @@ static char *find_for(const struct child_spec *spec, struct words *env, bool *as
 							  .own = getenv("PATH"),
 							  .home = named && *named ? named : home};
 	char *file = child_find(spec->argv[0], spec->cwd, &in, asked, number, error);
-	size_t n = strlen(error);
-	if (!file && *number == ENOENT && spec->hint) snprintf(error + n, CHILD_ERROR_MAX - n, " (%s)", spec->hint);
+	size_t n = strlen(error->text);
+	if (!file && *number == ENOENT && spec->hint)
+		snprintf(error->text + n, sizeof error->text - n, " (%s)", spec->hint);
 	if (!file || !*asked || join_paths(env, spec->more_path)) return file;
 	*number = ENOMEM;
-	snprintf(error, CHILD_ERROR_MAX, "out of memory");
+	error_set(error, "out of memory");
 	free(file);
 	return NULL;
 }
@@ -553,7 +554,7 @@ static void add_user(struct words *env) {
 
 enum child_result child_become(const struct child_spec *spec,
 							   void (*found)(void *arg, const struct child_place *p, const char *file), void *arg,
-							   char *error) {
+							   struct error *error) {
 	struct words env = {0};
 	struct child_place place;
 	bool more;

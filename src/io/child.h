@@ -7,11 +7,10 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "io/loop.h"
 
 #include <sys/types.h>
-
-#define CHILD_ERROR_MAX 1024
 
 /* All children of the process; one object, made by the server. Reaps on SIGCHLD, unknown processes too (the daemon is a
  * subreaper). */
@@ -68,14 +67,15 @@ enum child_result {
 /* Spawn, waiting for the exec and the file systems it needs: not for use in the loop, except for our own program or in
  * tests. Fills *c, which must live until exited() ran or child_forget(). A program name without a slash is searched in
  * the PATH of envp. */
-enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error);
+enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec,
+							  struct error *error);
 #define CHILD_ERRAND_REQUEST 3
 #define CHILD_ERRAND_ANSWER 4
 /* Start this program as `--errand KIND` in /, with the daemon's environment and two more descriptors: 3 is request
  * (read from its beginning), 4 is answer. Of spec only the streams, nofile and mark are used. The caller keeps both
  * descriptors. Waits only for the exec of a program that is already running. */
 enum child_result child_spawn_errand(struct child *c, struct children *owner, const char *kind, int request, int answer,
-									 const struct child_spec *spec, char *error);
+									 const struct child_spec *spec, struct error *error);
 /* The identity of child_become()'s program, for comparison; 0: unknown. */
 struct child_place {
 	uint64_t program; /* the file; changes if it is replaced; odd: found in the requester's PATH only */
@@ -86,7 +86,7 @@ void child_place_of(const char *file, const char *cwd, bool more, struct child_p
  * the exec. Returns only on failure. For errands: waits for file systems and the user database. */
 enum child_result child_become(const struct child_spec *spec,
 							   void (*found)(void *arg, const struct child_place *p, const char *file), void *arg,
-							   char *error);
+							   struct error *error);
 /* Send to the child's whole group; no effect if the child was reaped. */
 void child_kill(const struct child *c, int signo);
 void child_close_in(struct child *c);
@@ -109,6 +109,6 @@ struct child_search {
  * of the struct. *asked becomes true if only the requester's PATH has this file. The caller frees. Source:
  * docs/contract.md 11. */
 char *child_find(const char *name, const char *cwd, const struct child_search *in, bool *asked, int *error_number,
-				 char *error);
+				 struct error *error);
 /* The same with a single PATH (NULL: the default). */
-char *child_find_program(const char *name, const char *path, const char *cwd, int *error_number, char *error);
+char *child_find_program(const char *name, const char *path, const char *cwd, int *error_number, struct error *error);

@@ -110,8 +110,8 @@ static bool answer_socket(int ends[2]) {
 	return true;
 }
 
-static enum child_result no_descriptor(char *error) {
-	snprintf(error, CHILD_ERROR_MAX, "cannot create a process: %s", strerror(errno));
+static enum child_result no_descriptor(struct error *error) {
+	error_set(error, "cannot create a process: %s", strerror(errno));
 	return CHILD_TRANSIENT;
 }
 
@@ -122,7 +122,7 @@ static void listen_to(struct errand *e, struct loop *loop, int fd, int64_t limit
 }
 
 /* Make the process. place: its first place. */
-static enum child_result go(struct errand *e, const void *text, size_t n, const char *place, char *error) {
+static enum child_result go(struct errand *e, const void *text, size_t n, const char *place, struct error *error) {
 	int answer[2];
 	_cleanup_close_ int request = request_file(text, n);
 	if (request < 0 || !answer_socket(answer)) return no_descriptor(error);
@@ -143,30 +143,29 @@ static enum child_result go(struct errand *e, const void *text, size_t n, const 
 
 static void on_turn(void *arg, enum places_state state) {
 	struct errand *e = arg;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	enum child_result r = CHILD_TIMEOUT;
-	if (state == PLACES_OPEN) r = go(e, e->request, e->n, e->place, error);
+	if (state == PLACES_OPEN) r = go(e, e->request, e->n, e->place, &error);
 	if (r == CHILD_OK) {
 		free(e->request);
 		e->request = NULL;
 		return;
 	}
-	if (r != CHILD_TIMEOUT) log_warn("%s: %s", e->kind, error);
+	if (r != CHILD_TIMEOUT) log_warn("%s: %s", e->kind, error.text);
 	finish(e, r == CHILD_TIMEOUT ? ERRAND_TIMEOUT : ERRAND_LOST);
 }
 
-static enum child_result wait(struct errand *e, const struct errand_spec *spec, char *error) {
+static enum child_result wait(struct errand *e, const struct errand_spec *spec, struct error *error) {
 	e->request = malloc(spec->n + 1);
 	e->place = strdup(spec->place);
 	if (!e->request || !e->place) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return CHILD_TRANSIENT;
 	}
 	memcpy(e->request, spec->request, spec->n);
 	e->n = spec->n;
 	if (!places_wait(children_places(e->owner), &e->turn, spec->place, spec->uid, on_turn, e)) {
-		snprintf(error, CHILD_ERROR_MAX,
-				 "too many requests wait for file systems and other processes (outside_timeout)");
+		error_set(error, "too many requests wait for file systems and other processes (outside_timeout)");
 		return CHILD_TIMEOUT;
 	}
 	loop_timer_set(&e->timer, spec->limit);
@@ -174,7 +173,7 @@ static enum child_result wait(struct errand *e, const struct errand_spec *spec, 
 }
 
 enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+							   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
 	static const struct child_spec none = {.no_pipes = true};
 	*e = ERRAND_ZERO;
 	e->owner = owner;
@@ -198,8 +197,7 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 	}
 	enum child_result r = CHILD_TIMEOUT;
 	if (closed)
-		snprintf(error, CHILD_ERROR_MAX, "%s does not answer: other processes wait for it already (is it on a mount?)",
-				 closed);
+		error_set(error, "%s does not answer: other processes wait for it already (is it on a mount?)", closed);
 	else if (state == PLACES_OPEN)
 		r = go(e, spec->request, spec->n, spec->place, error);
 	else
@@ -212,10 +210,10 @@ void errand_send(struct children *owner, const char *kind, const void *request, 
 	static const struct child_spec none = {.no_pipes = true, .outlives = true};
 	struct places *places = children_places(owner);
 	struct child c = {0};
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	if (places_look(places, place, getuid()) != PLACES_OPEN) return;
 	_cleanup_close_ int fd = request_file(request, n);
-	if (fd < 0 || child_spawn_errand(&c, owner, kind, fd, fd, &none, error) != CHILD_OK) return;
+	if (fd < 0 || child_spawn_errand(&c, owner, kind, fd, fd, &none, &error) != CHILD_OK) return;
 	places_out(places, c.pid, place, getuid());
 	places_left(places, c.pid);
 	child_forget(&c);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "io/child.h"
 #include "io/places.h"
 
@@ -65,7 +66,7 @@ struct errand_spec {
 /* On failure error has the reason and done() is not called. CHILD_TIMEOUT: others are stuck at the place, or the queue
  * is full. */
 enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+							   void (*done)(void *arg, enum errand_end end), void *arg, struct error *error);
 /* Run without an answer, a limit and a wait for the end, even at the daemon's own exit. May be left undone. */
 void errand_send(struct children *owner, const char *kind, const void *request, size_t n, const char *place);
 /* Return true if it is running or queued. */

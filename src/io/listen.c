@@ -45,13 +45,13 @@ struct listener {
 	bool paused;
 };
 
-static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
+static bool set_address(struct sockaddr_un *to, const char *path, struct error *error) {
 	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof to->sun_path) {
-		snprintf(error, LISTEN_ERROR_MAX,
-				 "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a "
-				 "shorter one",
-				 path, strlen(path), sizeof to->sun_path - 1);
+		error_set(error,
+				  "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a "
+				  "shorter one",
+				  path, strlen(path), sizeof to->sun_path - 1);
 		return false;
 	}
 	memcpy(to->sun_path, path, strlen(path));
@@ -59,26 +59,26 @@ static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
 }
 
 /* The directory must be writable for this user only: another user could replace the socket. */
-static bool check_folder(const char *folder, mode_t mode, char *error) {
+static bool check_folder(const char *folder, mode_t mode, struct error *error) {
 	struct stat st;
 	mode_t want = mode & 077 ? 0755 : 0700;
 	bool made = mkdir(folder, want) == 0;
 	if (made) (void)!chmod(folder, want); /* whatever the umask is */
 	if (!made && errno != EEXIST) {
-		snprintf(error, LISTEN_ERROR_MAX,
-				 "cannot make the socket's directory %s: %s: make it, with mode %04o, or choose another --socket",
-				 folder, strerror(errno), want);
+		error_set(error,
+				  "cannot make the socket's directory %s: %s: make it, with mode %04o, or choose another --socket",
+				  folder, strerror(errno), want);
 		return false;
 	}
 	if (lstat(folder, &st) < 0) {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot look at the socket's directory %s: %s", folder, strerror(errno));
+		error_set(error, "cannot look at the socket's directory %s: %s", folder, strerror(errno));
 		return false;
 	}
 	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) &&
 				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
-		snprintf(
-			error, LISTEN_ERROR_MAX,
+		error_set(
+			error,
 			"the socket's directory %s %s owner %u, mode %04o: it must be a directory of uid %u with mode %04o; make "
 			"one such, or choose another --socket",
 			folder,
@@ -89,17 +89,18 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 	return ours;
 }
 
-static void name_holder(int fd, const char *name, char *error) {
+static void name_holder(int fd, const char *name, struct error *error) {
 	char pid[16] = "";
 	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
 	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
-	snprintf(error, LISTEN_ERROR_MAX,
-			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1; a second one "
-			 "needs a --socket and a state_dir of its own)",
-			 *pid ? " as pid " : "", pid, name);
+	error_set(
+		error,
+		"already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1; a second one "
+		"needs a --socket and a state_dir of its own)",
+		*pid ? " as pid " : "", pid, name);
 }
 
-static int take_lock(const char *path, char *error, enum listen_result *result) {
+static int take_lock(const char *path, struct error *error, enum listen_result *result) {
 	_cleanup_free_ char *name = str_printf("%s.lock", path);
 	*result = LISTEN_FAILED;
 	int fd = name ? open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
@@ -107,8 +108,8 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 		struct stat st = {0};
 		int number = errno;
 		bool there = name && lstat(name, &st) == 0;
-		snprintf(error, LISTEN_ERROR_MAX, "cannot open the lock file %s%s: %s", name ? name : path,
-				 there && st.st_uid != geteuid() ? ", which belongs to another user" : "", strerror(number));
+		error_set(error, "cannot open the lock file %s%s: %s", name ? name : path,
+				  there && st.st_uid != geteuid() ? ", which belongs to another user" : "", strerror(number));
 		return -1;
 	}
 	if (lock_take(fd) == 0) {
@@ -120,8 +121,7 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 		*result = LISTEN_RUNNING;
 		name_holder(fd, name, error);
 	} else {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot lock %s: %s (choose a --socket on another file system)", name,
-				 strerror(errno));
+		error_set(error, "cannot lock %s: %s (choose a --socket on another file system)", name, strerror(errno));
 	}
 	close(fd);
 	return -1;
@@ -140,31 +140,30 @@ static enum answer answer_at(const struct sockaddr_un *to) {
 }
 
 /* With the lock held: is the socket of another live process there? Only a refused connection counts as dead. */
-static enum listen_result clear_place(const char *path, const struct sockaddr_un *to, char *error) {
+static enum listen_result clear_place(const char *path, const struct sockaddr_un *to, struct error *error) {
 	struct stat st;
 	if (lstat(path, &st) < 0) {
 		if (errno == ENOENT) return LISTEN_OK;
-		snprintf(error, LISTEN_ERROR_MAX, "cannot look at %s: %s", path, strerror(errno));
+		error_set(error, "cannot look at %s: %s", path, strerror(errno));
 		return LISTEN_FAILED;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(error, LISTEN_ERROR_MAX, "%s is in the way and is no socket: move it away or choose another --socket",
-				 path);
+		error_set(error, "%s is in the way and is no socket: move it away or choose another --socket", path);
 		return LISTEN_FAILED;
 	}
 	enum answer answer = answer_at(to);
 	/* a daemon that is dying let go of its lock first */
 	for (int i = 1; answer == ANSWER_CLOSED && i < LIVE_LOOKS; i++) answer = answer_at(to);
 	if (answer == ANSWER_UNKNOWN) {
-		snprintf(error, LISTEN_ERROR_MAX, "%s: %s", path, strerror(errno));
+		error_set(error, "%s: %s", path, strerror(errno));
 		return LISTEN_FAILED;
 	}
 	if (answer != ANSWER_NONE) {
-		snprintf(error, LISTEN_ERROR_MAX, "%s: already running: another daemon answers on this socket", path);
+		error_set(error, "%s: already running: another daemon answers on this socket", path);
 		return LISTEN_RUNNING;
 	}
 	if (unlink(path) < 0) {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot remove the stale socket %s: %s", path, strerror(errno));
+		error_set(error, "cannot remove the stale socket %s: %s", path, strerror(errno));
 		return LISTEN_FAILED;
 	}
 	return LISTEN_OK;
@@ -201,9 +200,9 @@ static int listen_there(const struct sockaddr_un *to, mode_t mode) {
 	return number == EINVAL ? listen_at(to, mode) : -1; /* a file system that has no such renaming */
 }
 
-static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mode, char *error) {
+static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mode, struct error *error) {
 	int fd = listen_there(to, mode);
-	if (fd < 0) snprintf(error, LISTEN_ERROR_MAX, "cannot listen on %s: %s", path, strerror(errno));
+	if (fd < 0) error_set(error, "cannot listen on %s: %s", path, strerror(errno));
 	return fd;
 }
 
@@ -295,13 +294,14 @@ static void watch_folder(struct listener *l) {
 
 /* A directory that was removed with its parents (a logout) may come back, without an event. */
 static void renew(struct listener *l, bool again) {
-	char error[LISTEN_ERROR_MAX];
+	struct error error;
 	if (l->paused || still_ours(l)) return;
-	bool made = listen_renew(l, error);
+	bool made = listen_renew(l, &error);
 	if (made)
 		log_info("the socket %s was gone and is there again", l->path);
 	else if (!again)
-		log_warn("the socket is gone: sessions go on, no client can connect until it can be made again: %s", error);
+		log_warn("the socket is gone: sessions go on, no client can connect until it can be made again: %s",
+				 error.text);
 	if (!made) loop_timer_set(&l->renew, RENEW_MS);
 }
 
@@ -317,14 +317,14 @@ static void on_watch(void *arg, bool readable, bool writable) {
 	renew(l, loop_timer_pending(&l->renew));
 }
 
-bool listen_renew(struct listener *l, char *error) {
+bool listen_renew(struct listener *l, struct error *error) {
 	struct sockaddr_un to;
 	if (l->lock < 0 || still_ours(l)) return true;
 	_cleanup_free_ char *copy = strdup(l->path);
 	struct stat st;
 	if (!copy || !set_address(&to, l->path, error) || !check_folder(dirname(copy), l->mode, error)) return false;
 	if (lstat(l->path, &st) == 0) {
-		snprintf(error, LISTEN_ERROR_MAX, "%s was taken by another file", l->path);
+		error_set(error, "%s was taken by another file", l->path);
 		return false;
 	}
 	watch_folder(l); /* first: the file may be gone again as soon as it is there */
@@ -364,12 +364,12 @@ static void begin(struct listener *l) {
 	arm(l, true);
 }
 
-static enum listen_result take_place(const char *path, mode_t mode, int *lock, char *error) {
+static enum listen_result take_place(const char *path, mode_t mode, int *lock, struct error *error) {
 	struct sockaddr_un to;
 	enum listen_result result;
 	_cleanup_free_ char *copy = strdup(path);
 	if (path[0] != '/') {
-		snprintf(error, LISTEN_ERROR_MAX, "the socket path \"%s\" is not absolute: begin it with /", path);
+		error_set(error, "the socket path \"%s\" is not absolute: begin it with /", path);
 		return LISTEN_FAILED;
 	}
 	if (!copy || !set_address(&to, path, error) || !check_folder(dirname(copy), mode, error)) return LISTEN_FAILED;
@@ -378,7 +378,8 @@ static enum listen_result take_place(const char *path, mode_t mode, int *lock, c
 }
 
 enum listen_result listen_claim(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
+								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg,
+								struct error *error) {
 	int lock = -1;
 	enum listen_result result = inherited < 0 ? take_place(path, mode, &lock, error) : LISTEN_OK;
 	if (result != LISTEN_OK) {
@@ -387,7 +388,7 @@ enum listen_result listen_claim(struct listener **out, struct loop *loop, const 
 	}
 	struct listener *l = make(loop, path, inherited, lock, mode);
 	if (!l) {
-		snprintf(error, LISTEN_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		if (inherited >= 0) close(inherited);
 		if (lock >= 0) close(lock);
 		return LISTEN_FAILED;
@@ -398,7 +399,7 @@ enum listen_result listen_claim(struct listener **out, struct loop *loop, const 
 	return LISTEN_OK;
 }
 
-bool listen_begin(struct listener *l, char *error) {
+bool listen_begin(struct listener *l, struct error *error) {
 	struct sockaddr_un to;
 	if (l->lock < 0)
 		fd_nonblock(l->accept.fd);

@@ -6,10 +6,9 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "io/loop.h"
-
-#define LISTEN_ERROR_MAX 512
 
 enum listen_result {
 	LISTEN_OK,
@@ -23,9 +22,10 @@ struct listener;
  * (then path is only used for messages and never unlinked), or -1. accepted() gets every new connection (non-blocking,
  * close-on-exec, credentials read) and owns fd. */
 enum listen_result listen_claim(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
+								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg,
+								struct error *error);
 /* Make the socket and accept connections from now on. False with error set. */
-bool listen_begin(struct listener *l, char *error);
+bool listen_begin(struct listener *l, struct error *error);
 const char *listen_path(const struct listener *l);
 /* Return a pidfd for the peer of the connection in accepted(); uses a reserved descriptor if no other is free. -1 with
  * errno of peer_pidfd(). */
@@ -39,7 +39,7 @@ void listen_suspend(const struct listener *l, struct listen_parts *parts);
 struct listener *listen_resume(struct loop *loop, const char *path, const struct listen_parts *parts,
 							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg);
 /* Make the file again if it was removed (SIGUSR1). False with error set. */
-bool listen_renew(struct listener *l, char *error);
+bool listen_renew(struct listener *l, struct error *error);
 /* Call after a descriptor was closed: try again at once if accepting is backing off. */
 void listen_fd_freed(struct listener *l);
 void listen_pause(struct listener *l); /* no more connections (shutdown) */

@@ -103,12 +103,12 @@ static void on_stream(void *arg, bool readable, bool writable) {
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-static bool failed(char *error, const char *path, const char *what) {
-	snprintf(error, PRESSURE_ERROR_MAX, "%.200s: %s: %s", path, what, strerror(errno));
+static bool failed(struct error *error, const char *path, const char *what) {
+	error_set(error, "%.200s: %s: %s", path, what, strerror(errno));
 	return false;
 }
 
-static bool watch_kernel(struct pressure *p, const void *data, size_t n, char *error) {
+static bool watch_kernel(struct pressure *p, const void *data, size_t n, struct error *error) {
 	struct epoll_event e = {.events = EPOLLPRI};
 	if (write(p->fd, data, n) != (ssize_t)n) return failed(error, p->path, "the kernel takes no trigger");
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -118,14 +118,14 @@ static bool watch_kernel(struct pressure *p, const void *data, size_t n, char *e
 	return true;
 }
 
-static bool watch_stream(struct pressure *p, const void *data, size_t n, char *error) {
+static bool watch_stream(struct pressure *p, const void *data, size_t n, struct error *error) {
 	if (n && send(p->fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != ENOTSOCK)
 		return failed(error, p->path, "it cannot be written to"); /* a FIFO would only give it back to us */
 	loop_fd_init(&p->io, p->loop, p->fd, on_stream, p);
 	return true;
 }
 
-static bool watch(struct pressure *p, const char *data, size_t n, char *error) {
+static bool watch(struct pressure *p, const char *data, size_t n, struct error *error) {
 	struct stat st;
 	bool there = stat(p->path, &st) == 0, is_socket = there && S_ISSOCK(st.st_mode);
 	if (there) p->fd = is_socket ? fd_connect(p->path, SOCK_NONBLOCK) : open(p->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -140,25 +140,25 @@ static bool watch(struct pressure *p, const char *data, size_t n, char *error) {
 	return loop_fd_want(&p->io, true, false) || failed(error, p->path, "it cannot be watched");
 }
 
-struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, char *error) {
+struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, struct error *error) {
 	const char *path = getenv("MEMORY_PRESSURE_WATCH"), *text = getenv("MEMORY_PRESSURE_WRITE");
 	bool named = path && *path;
 	size_t n = 0;
 	if (named && strcmp(path, "/dev/null") == 0) {
-		snprintf(error, PRESSURE_ERROR_MAX, "the service manager wants no watch");
+		error_set(error, "the service manager wants no watch");
 		return NULL;
 	}
 	_cleanup_free_ char *data = malloc(named && text ? strlen(text) + 1 : 1);
 	struct pressure *p = calloc(1, sizeof *p);
 	if (!data || !p || !(p->path = strdup(named ? path : SYSTEM_FILE))) {
 		free(p);
-		snprintf(error, PRESSURE_ERROR_MAX, "out of memory");
+		error_set(error, "out of memory");
 		return NULL;
 	}
 	*p = (struct pressure){.loop = loop, .fn = fn, .arg = arg, .path = p->path, .fd = -1, .epoll = -1};
 	loop_task_init(&p->free_task, free_pressure, p);
 	if (named && text && !pressure_decode(text, (unsigned char *)data, &n)) {
-		snprintf(error, PRESSURE_ERROR_MAX, "MEMORY_PRESSURE_WRITE is no base64");
+		error_set(error, "MEMORY_PRESSURE_WRITE is no base64");
 	} else if (watch(p, data, n, error)) {
 		return p;
 	}

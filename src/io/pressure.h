@@ -8,16 +8,15 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "io/loop.h"
 
 #include <stddef.h>
 
-#define PRESSURE_ERROR_MAX 300
-
 struct pressure;
 
 /* fn runs once for each report. NULL with error set: no file to watch. */
-struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, char *error);
+struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, struct error *error);
 void pressure_close(struct pressure *p); /* also from within fn; NULL does nothing */
 const char *pressure_path(const struct pressure *p);
 

@@ -88,19 +88,19 @@ int proc_umask(pid_t pid) {
 	return mask >= 0 && mask <= 0777 && *end == '\n' ? (int)mask : -1;
 }
 
-void proc_explain(pid_t pid, char *out, size_t size) {
+void proc_explain(pid_t pid, struct error *why) {
 	struct proc p = {.state = '?'};
 	bool foreign = kill(pid, 0) < 0 && errno == EPERM;
 	unsigned tracer = status_number(pid, "\nTracerPid:");
 	(void)read_stat(pid, &p);
 	if (foreign)
-		snprintf(out, size, "it runs as uid %u, and may not be signalled", status_number(pid, "\nUid:"));
+		error_set(why, "it runs as uid %u, and may not be signalled", status_number(pid, "\nUid:"));
 	else if (tracer && p.state == 't')
-		snprintf(out, size, "process %u traces it and holds it (state t)", tracer);
+		error_set(why, "process %u traces it and holds it (state t)", tracer);
 	else if (p.state == 'D')
-		snprintf(out, size, "it waits in the kernel and cannot be interrupted (state D)");
+		error_set(why, "it waits in the kernel and cannot be interrupted (state D)");
 	else
-		snprintf(out, size, "it goes on after SIGKILL (state %c)", p.state);
+		error_set(why, "it goes on after SIGKILL (state %c)", p.state);
 }
 
 /* The bit of SIGKILL in a line of /proc/PID/status, "SigPnd:" and a hexadecimal number. */

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +23,7 @@ bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
 /* Return true if the process with this pid and start time runs; a zombie does not. */
 bool proc_lives(pid_t pid, uint64_t start);
 /* Write the reason why SIGKILL did not end it, according to /proc, as the end of a sentence. */
-void proc_explain(pid_t pid, char *out, size_t size);
+void proc_explain(pid_t pid, struct error *why);
 /* Return true if it is dead, killed or exiting: its descriptors are closed, or will be soon. */
 bool proc_is_dying(pid_t pid);
 /* The working directory, or NULL; the caller frees. */

@@ -47,52 +47,44 @@ struct state {
 	void *arg;
 };
 
-PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(error, STATE_ERROR_MAX, fmt, ap);
-	va_end(ap);
-	return false;
-}
-
 /* --- The directory and its lock
  * ------------------------------------------------------------------------------------- */
 
 /* number: the errno of the last mkdir(), which may not matter if the directory exists. */
-static bool make_folders(const char *dir, int *number, char *error) {
+static bool make_folders(const char *dir, int *number, struct error *error) {
 	_cleanup_free_ char *path = strdup(dir);
-	if (!path) return fail(error, "out of memory");
+	if (!path) return error_set(error, "out of memory");
 	for (char *p = path; p && *p;) {
 		p = strchr(p + 1, '/');
 		if (p) *p = 0;
 		*number = mkdir(path, 0700) < 0 && errno != EEXIST ? errno : 0;
 		if (*number && *number != EROFS && *number != EACCES)
-			return fail(error, "cannot make the directory %s: %s", path, strerror(errno));
+			return error_set(error, "cannot make the directory %s: %s", path, strerror(errno));
 		if (p) *p = '/';
 	}
 	return true; /* open() reports other errors */
 }
 
-static int open_folder(const char *dir, char *error) {
+static int open_folder(const char *dir, struct error *error) {
 	struct stat st;
 	int made = 0;
 	if (!make_folders(dir, &made, error)) return -1;
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int number = errno;
 	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* as left by sudo */
-		fail(error,
-			 "the directory %s belongs to uid %u, not to uid %u: give it back with chown, or name another with "
-			 "state_dir",
-			 dir, st.st_uid, geteuid());
+		error_set(error,
+				  "the directory %s belongs to uid %u, not to uid %u: give it back with chown, or name another with "
+				  "state_dir",
+				  dir, st.st_uid, geteuid());
 		return -1;
 	}
 	if (fd < 0) {
-		fail(error, "cannot %s the directory %s: %s; name another with state_dir", made ? "make" : "open", dir,
-			 strerror(made ? made : number));
+		error_set(error, "cannot %s the directory %s: %s; name another with state_dir", made ? "make" : "open", dir,
+				  strerror(made ? made : number));
 		return -1;
 	}
 	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0) {
-		fail(error, "the directory %s is open to others and cannot be closed: %s", dir, strerror(errno));
+		error_set(error, "the directory %s is open to others and cannot be closed: %s", dir, strerror(errno));
 		return -1;
 	}
 	int result = fd;
@@ -100,27 +92,28 @@ static int open_folder(const char *dir, char *error) {
 	return result;
 }
 
-static void name_holder(int fd, const char *dir, char *error) {
+static void name_holder(int fd, const char *dir, struct error *error) {
 	char pid[4200] = "";
 	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
 	pid[n > 0 ? n : 0] = 0;
 	char *socket = pid + strspn(pid, "0123456789");
 	if (*socket) *socket++ = 0;
 	socket[strcspn(socket, "\n")] = 0;
-	fail(error,
-		 "another plenumd%s%s%s%.150s%s uses the directory %.150s: stop it, or give this one a directory of its own "
-		 "(`state_dir` in plenum.conf, or XDG_STATE_HOME)",
-		 *pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, *socket ? "," : "", dir);
+	error_set(
+		error,
+		"another plenumd%s%s%s%.150s%s uses the directory %.150s: stop it, or give this one a directory of its own "
+		"(`state_dir` in plenum.conf, or XDG_STATE_HOME)",
+		*pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, *socket ? "," : "", dir);
 	errno = EWOULDBLOCK;
 }
 
-static int take_lock(int dir_fd, const char *dir, const char *socket, char *error) {
+static int take_lock(int dir_fd, const char *dir, const char *socket, struct error *error) {
 	_cleanup_close_ int fd = openat(dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		int number = errno;
 		bool closed = number == EACCES || number == EROFS || number == ENOSPC || number == EDQUOT;
-		fail(error, "cannot %s %s/" LOCK_NAME ": %s%s", closed ? "write" : "open", dir, strerror(number),
-			 closed ? "; make the directory writable, or name another with state_dir" : "");
+		error_set(error, "cannot %s %s/" LOCK_NAME ": %s%s", closed ? "write" : "open", dir, strerror(number),
+				  closed ? "; make the directory writable, or name another with state_dir" : "");
 		errno = number;
 		return -1;
 	}
@@ -128,7 +121,7 @@ static int take_lock(int dir_fd, const char *dir, const char *socket, char *erro
 		if (errno == EWOULDBLOCK)
 			name_holder(fd, dir, error);
 		else
-			fail(error, "cannot lock %s/" LOCK_NAME ": %s", dir, strerror(errno));
+			error_set(error, "cannot lock %s/" LOCK_NAME ": %s", dir, strerror(errno));
 		return -1;
 	}
 	if (ftruncate(fd, 0) == 0) /* only for the message: a full disk does no harm */
@@ -138,7 +131,7 @@ static int take_lock(int dir_fd, const char *dir, const char *socket, char *erro
 	return result;
 }
 
-static bool open_both(const char *dir, const char *socket, int *dir_fd, int *lock_fd, char *error) {
+static bool open_both(const char *dir, const char *socket, int *dir_fd, int *lock_fd, struct error *error) {
 	*dir_fd = open_folder(dir, error);
 	if (*dir_fd < 0) return false;
 	*lock_fd = take_lock(*dir_fd, dir, socket, error);
@@ -184,11 +177,11 @@ static struct state *drop(struct state *s) {
 	return NULL;
 }
 
-struct state *state_open(const char *dir, const char *socket, char *error) {
-	*error = 0;
+struct state *state_open(const char *dir, const char *socket, struct error *error) {
+	error->text[0] = 0;
 	struct state *s = make(dir ? strdup(dir) : path_state_dir(), socket);
 	if (s) return open_both(s->dir, s->socket, &s->dir_fd, &s->lock_fd, error) ? s : drop(s);
-	fail(error, "no directory for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
+	error_set(error, "no directory for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
 	errno = ENOENT;
 	return NULL;
 }
@@ -207,10 +200,10 @@ int state_lock(const struct state *s) {
 	return s->lock_fd;
 }
 
-struct state *state_resume(const char *dir, const char *socket, int lock, char *error) {
+struct state *state_resume(const char *dir, const char *socket, int lock, struct error *error) {
 	struct state *s = make(strdup(dir), socket);
 	if (!s) {
-		fail(error, "out of memory");
+		error_set(error, "out of memory");
 		return NULL;
 	}
 	s->lock_fd = lock;
@@ -223,7 +216,7 @@ const char *state_dir(const struct state *s) {
 }
 
 /* Make the directory and its lock again after it was removed at run time. */
-static bool reopen(struct state *s, char *error) {
+static bool reopen(struct state *s, struct error *error) {
 	int dir_fd, lock_fd;
 	state_settle(s);
 	if (!open_both(s->dir, s->socket, &dir_fd, &lock_fd, error)) return false;
@@ -353,8 +346,8 @@ static int write_next(int dir_fd, const struct buf *b) {
 	return -1;
 }
 
-static bool say_unwritten(const struct state *s, int number, char *error) {
-	return fail(error, "cannot write %s/" FILE_NAME ": %s; the table of before is kept", s->dir, strerror(number));
+static bool say_unwritten(const struct state *s, int number, struct error *error) {
+	return error_set(error, "cannot write %s/" FILE_NAME ": %s; the table of before is kept", s->dir, strerror(number));
 }
 
 static void sync_next(struct state *s, int fd) {
@@ -371,7 +364,7 @@ static int settle_name(struct state *s) {
 
 static void on_synced(void *arg, int number) {
 	struct state *s = arg;
-	char error[STATE_ERROR_MAX];
+	struct error error;
 	bool table = s->syncing != s->dir_fd;
 	if (table) close(s->syncing);
 	s->syncing = -1;
@@ -382,8 +375,8 @@ static void on_synced(void *arg, int number) {
 		return;
 	}
 	if (table && number == 0) number = settle_name(s);
-	if (number) say_unwritten(s, number, error);
-	if (table && s->synced) s->synced(s->arg, number ? error : NULL);
+	if (number) say_unwritten(s, number, &error);
+	if (table && s->synced) s->synced(s->arg, number ? error.text : NULL);
 }
 
 bool state_save_behind(struct state *s, struct loop *loop, void (*synced)(void *arg, const char *error), void *arg) {
@@ -425,24 +418,24 @@ static int replace(struct state *s, const struct buf *b) {
 	return 0;
 }
 
-static bool save_text(struct state *s, const struct buf *b, char *error) {
+static bool save_text(struct state *s, const struct buf *b, struct error *error) {
 	if (replace(s, b) == 0) return true;
 	if (errno == ENOENT && reopen(s, error) && replace(s, b) == 0) return true;
 	int number = errno;
-	if (!*error) say_unwritten(s, number, error);
+	if (!*error->text) say_unwritten(s, number, error);
 	errno = number;
 	return false;
 }
 
-bool state_save(struct state *s, const struct state_session *all, size_t n, char *error) {
+bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	*error = 0;
+	error->text[0] = 0;
 	bool ok = false;
 	int number = ENOMEM;
 	if (!to_table(s, all, n, &b)) {
-		fail(error, "cannot write the table of sessions: out of memory");
+		error_set(error, "cannot write the table of sessions: out of memory");
 	} else if (b.len > WRITE_MAX) {
-		fail(error, "the table of sessions would be longer than %zu bytes: forget sessions", WRITE_MAX);
+		error_set(error, "the table of sessions would be longer than %zu bytes: forget sessions", WRITE_MAX);
 		number = EFBIG;
 	} else {
 		ok = save_text(s, &b, error);
@@ -580,7 +573,7 @@ static char *read_file(int dir_fd, const char *name, size_t *n) {
 
 /* Copy a damaged file to another name. It stays in place until the next table is written: it is the only sign of lost
  * sessions. An object that is not a file (a directory) is in the next table's way and is moved. */
-static void set_aside(struct state *s, const char *file, const char *why, char *error) {
+static void set_aside(struct state *s, const char *file, const char *why, struct error *error) {
 	char name[80], stamp[32];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -595,9 +588,9 @@ static void set_aside(struct state *s, const char *file, const char *why, char *
 		if (rc < 0 && errno != EEXIST) break;
 	}
 	if (rc < 0)
-		fail(error, "%s/%s is damaged (%s), and no copy can be kept: %s", s->dir, file, why, strerror(errno));
+		error_set(error, "%s/%s is damaged (%s), and no copy can be kept: %s", s->dir, file, why, strerror(errno));
 	else
-		fail(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
+		error_set(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
 }
 
 /* A table as read from disk. */
@@ -835,10 +828,10 @@ bool state_lost(const struct state *s) {
 }
 
 /* A killed daemon may have left a newer table; a power failure may have left half of one. */
-int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
+int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, struct error *error) {
 	struct found next, file = {0};
 	struct showing to = {.each = each, .arg = arg};
-	*error = 0;
+	error->text[0] = 0;
 	find(s, NEXT_NAME, &next);
 	if (!next.whole) find(s, FILE_NAME, &file);
 	if (next.there)

@@ -31,6 +31,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "io/loop.h"
 
 #include <stdbool.h>
@@ -38,7 +39,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define STATE_ERROR_MAX 512
 #define STATE_VERSION 1
 #define STATE_UNREADABLE "(unreadable)"
 
@@ -73,17 +73,17 @@ struct state_left {
 struct state;
 
 /* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. A missing directory is made. socket: the address of
- * this daemon for another one that finds the directory locked; NULL: none. NULL on failure: error[0..STATE_ERROR_MAX)
+ * this daemon for another one that finds the directory locked; NULL: none. NULL on failure: error
  * has the cause and a remedy; errno is EWOULDBLOCK if another daemon has locked the directory. */
-struct state *state_open(const char *dir, const char *socket, char *error);
+struct state *state_open(const char *dir, const char *socket, struct error *error);
 void state_close(struct state *s); /* NULL is allowed */
 /* Return the lock's descriptor for an upgrade: the lock is passed on with it. */
 int state_lock(const struct state *s);
-struct state *state_resume(const char *dir, const char *socket, int lock, char *error);
+struct state *state_resume(const char *dir, const char *socket, int lock, struct error *error);
 
 /* Call each() for each session of the table; the strings are valid during the call. It returns false to stop. Return
  * the number of accepted sessions. error is empty, or names the damaged file and its copy (a warning for the log). */
-int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error);
+int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, struct error *error);
 
 /* Make state_save() return before the disk is done: a thread waits for it. synced(): the newest table is on the disk,
  * or error has the cause of a failure; save it again later then. False: no thread; state_save() still waits. */
@@ -93,7 +93,7 @@ void state_settle(struct state *s);
 
 /* Replace the table. True: the next daemon reads it, unless the computer fails before the fsync. False: the old one is
  * still there, error has the cause, and errno (EFBIG: it would be too long). */
-bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
+bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error);
 
 /* The highest number of a line on the tape of a closed session: written with the table, known after loading; 0 without
  * a table, -1 if the table has none. */

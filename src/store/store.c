@@ -103,13 +103,13 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 }
 
 /* False: errno has the cause, too. */
-static bool save_table(struct store *k, char *error) {
+static bool save_table(struct store *k, struct error *error) {
 	size_t n = 0;
 	uint64_t changes = 0;
 	bool ok = true;
 	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
 	errno = ENOMEM;
-	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
+	error_set(error, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next) {
 		if (s->ephemeral || (s->by_client && !s->conversation_id)) continue; /* no client could return to it */
@@ -148,23 +148,22 @@ static void on_synced(void *arg, const char *error) {
 
 static void save(void *arg) {
 	struct store *k = arg;
-	char error[STATE_ERROR_MAX];
+	struct error error;
 	if (!k->state) return;
-	bool ok = save_table(k, error);
-	if (!ok || !k->behind) on_synced(k, ok ? NULL : error);
+	bool ok = save_table(k, &error);
+	if (!ok || !k->behind) on_synced(k, ok ? NULL : error.text);
 }
 
 static const char *hint(int number) {
 	return number == ENOSPC || number == EDQUOT ? "free space in" : number == EFBIG ? "forget sessions of" : "see";
 }
 
-const char *store_keep(struct store *k, const struct session *s, char *error, size_t size) {
-	char why[STATE_ERROR_MAX];
-	if (!k || !k->state || s->ephemeral || save_table(k, why)) return NULL;
+const char *store_keep(struct store *k, const struct session *s, struct error *error) {
+	struct error why;
+	if (!k || !k->state || s->ephemeral || save_table(k, &why)) return NULL;
 	int number = errno;
-	snprintf(error, size, "cannot keep the hooks on disk: %s (%s %s)", strerror(number), hint(number),
-			 state_dir(k->state));
-	on_synced(k, why);
+	error_set(error, "cannot keep the hooks on disk: %s (%s %s)", strerror(number), hint(number), state_dir(k->state));
+	on_synced(k, why.text);
 	return number == EFBIG ? PLENUM_E_TOO_MANY : PLENUM_E_INTERNAL;
 }
 
@@ -258,21 +257,21 @@ struct store *store_new(struct loop *loop, struct router *router) {
 }
 
 bool store_open(struct store *k, const char *socket) {
-	char error[STATE_ERROR_MAX] = "";
-	k->state = state_open(k->router->settings->state_dir, socket, error);
+	struct error error = {""};
+	k->state = state_open(k->router->settings->state_dir, socket, &error);
 	bool held = !k->state && errno == EWOULDBLOCK;
-	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error);
+	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error.text);
 	if (held) return false;
 	name_instance(k);
 	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* no record of earlier numbers */
 	if (!k->state) return true;
 	save_behind(k);
-	int n = state_load(k->state, restore, k, error);
+	int n = state_load(k->state, restore, k, &error);
 	sweep_leftovers(k);
 	k->router->guards_lost = state_lost(k->state);
 	if (state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
-	if (*error) {
-		log_warn("%s", error);
+	if (*error.text) {
+		log_warn("%s", error.text);
 		store_changed(k); /* otherwise the next daemon finds the same */
 	}
 	if (k->router->guards_lost)
@@ -295,7 +294,7 @@ void store_save(struct store *k) {
 }
 
 void store_carry(struct carry *c, struct store *k, const char *socket) {
-	char error[STATE_ERROR_MAX] = "";
+	struct error error = {""};
 	char *dir = c->saving && k->state ? (char *)(uintptr_t)state_dir(k->state) : NULL;
 	int lock = c->saving && k->state ? state_lock(k->state) : -1;
 	if (lock >= 0) state_settle(k->state);
@@ -304,8 +303,8 @@ void store_carry(struct carry *c, struct store *k, const char *socket) {
 	carry_bytes(c, k->instance, sizeof k->instance);
 	k->instance[sizeof k->instance - 1] = 0;
 	if (c->saving) return;
-	if (carry_ok(c) && dir && lock >= 0) k->state = state_resume(dir, socket, lock, error);
-	if (*error) carry_fail(c, "%s", error);
+	if (carry_ok(c) && dir && lock >= 0) k->state = state_resume(dir, socket, lock, &error);
+	if (*error.text) carry_fail(c, "%s", error.text);
 	if (k->state) save_behind(k);
 	free(dir);
 }

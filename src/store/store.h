@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/carry.h"
 #include "core/router.h"
 
@@ -20,6 +21,6 @@ const char *store_dir(const struct store *k); /* NULL: none */
 void store_changed(struct store *k);          /* write it at the end of this turn; NULL is allowed */
 void store_save(struct store *k);             /* write now, if changed */
 /* Write the table now, before the answer that the hooks in `s` are kept. NULL: the next daemon has them, or will
- * not have the session. Else an error code, with the cause for the client in error[0..size). */
-const char *store_keep(struct store *k, const struct session *s, char *error, size_t size);
+ * not have the session. Else an error code, with the cause for the client in error. */
+const char *store_keep(struct store *k, const struct session *s, struct error *error);
 void store_carry(struct carry *c, struct store *k, const char *socket);

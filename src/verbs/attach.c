@@ -381,15 +381,16 @@ static bool room_for_helper(struct request *q, const struct session *home) {
 }
 
 static bool room_for_session(struct request *q, const struct session *home) {
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	if (home && !room_for_helper(q, home)) return false;
-	const char *code = sessions_refused(q->router, q->client, why);
-	if (code) reply_error(q, code, "%s", why);
+	const char *code = sessions_refused(q->router, q->client, &why);
+	if (code) reply_error(q, code, "%s", why.text);
 	return !code;
 }
 
 static struct session *make_session(struct request *q, const char *name) {
-	char made_up[SESSIONS_MADE_UP_MAX], error[CHILD_ERROR_MAX];
+	char made_up[SESSIONS_MADE_UP_MAX];
+	struct error error;
 	struct launch launch = {0};
 	struct session *home = trust_home(q->router, q->client);
 	if (name && !sessions_is_name(name)) {
@@ -414,11 +415,11 @@ static struct session *make_session(struct request *q, const char *name) {
 	if (home) s->made_by = home->id;
 	s->ephemeral = flag(q, "ephemeral", false);
 	if (flag(q, "raw_init", false)) sessions_leave_begin(s);
-	enum child_result result = sessions_start(q->router, s, error);
+	enum child_result result = sessions_start(q->router, s, &error);
 	if (s->starting) starts_await(q->client, s, q->line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;
-	reply_error(q, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
-	sessions_remove(q->router, s, error);
+	reply_error(q, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error.text);
+	sessions_remove(q->router, s, error.text);
 	return NULL;
 }
 
@@ -449,16 +450,16 @@ static bool find_session(struct request *q, struct session **found) {
 /* Start the child if it is not there. False: it cannot start, and an error was sent; or the request is repeated once
  * the result is known. */
 static bool wake(struct request *q, struct session *s) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	inquiry_take_login(s, q->client);
-	enum child_result result = session_wake_now(s, error);
+	enum child_result result = session_wake_now(s, &error);
 	if (s->starting) starts_await(q->client, s, q->line, false);
 	if (result == CHILD_OK) return !s->starting;
 	reply_error(q,
 				s->lost_profile           ? PLENUM_E_NO_SUCH_PROFILE
 				: result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT
 										  : PLENUM_E_SPAWN_FAILED,
-				"%s", error);
+				"%s", error.text);
 	return false;
 }
 
@@ -528,10 +529,10 @@ static struct session *get_session(struct request *q, bool *created) {
 
 /* The request has waited for a start. */
 static struct session *awaited(struct request *q, bool *created) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
-	struct session *s = starts_awaited(q->client, q->line, created, &code, error);
-	if (code) reply_error(q, code, "%s", error);
+	struct session *s = starts_awaited(q->client, q->line, created, &code, &error);
+	if (code) reply_error(q, code, "%s", error.text);
 	return s;
 }
 

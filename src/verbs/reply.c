@@ -69,9 +69,11 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) {
 
 void reply_in_use(struct request *q, const struct session *holder, bool ending) {
 	struct buf b = NOTICE_INIT;
-	char why[ROUTER_IN_USE_MAX], text[ROUTER_IN_USE_MAX + 64];
-	router_in_use_text(why, trust_is_closed_to(holder, q->client) ? NULL : holder->name);
-	snprintf(text, sizeof text, "this conversation is in use: %s%s", why, ending ? "; it is ending: ask again" : "");
+	struct error why;
+	char text[ERROR_TEXT_MAX + 64];
+	router_in_use_text(&why, trust_is_closed_to(holder, q->client) ? NULL : holder->name);
+	snprintf(text, sizeof text, "this conversation is in use: %s%s", why.text,
+			 ending ? "; it is ending: ask again" : "");
 	q->client->dialect->put_error(&b, q->id, PLENUM_E_CONVERSATION_IN_USE, text, ending ? ",\"ending\":true" : "");
 	client_post(q->client, notice_chunk(&b));
 }

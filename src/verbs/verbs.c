@@ -552,10 +552,10 @@ static void verb_stop(struct request *q) {
 	bool kill_now, forget = json_is_true(json_object_get(q->body, "forget"));
 	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
 	bool running = s->agent != NULL, starts = s->starting != NULL;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	forget = forget || s->ephemeral;
-	if (!running && !forget && session_is_stuck(s, error)) {
-		reply_error(q, PLENUM_E_CANNOT_STOP, "%s", error);
+	if (!running && !forget && session_is_stuck(s, &error)) {
+		reply_error(q, PLENUM_E_CANNOT_STOP, "%s", error.text);
 		return;
 	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
@@ -680,7 +680,7 @@ static void verb_clear_lost(struct request *q) {
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
 
 static void verb_reload(struct request *q) {
-	char error[1024];
+	struct error error;
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	enum errand_end end;
 	_cleanup_free_ char *place = config_ask(&request, host(q->router)->config);
@@ -695,10 +695,10 @@ static void verb_reload(struct request *q) {
 	else if (end == ERRAND_LOST)
 		reply_error(q, PLENUM_E_BUSY,
 					"the old configuration is kept: no process could read its files (see the log, try again)");
-	else if (host(q->router)->reload(host(q->router), &text, error, sizeof error))
+	else if (host(q->router)->reload(host(q->router), &text, &error))
 		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else
-		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error);
+		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error.text);
 }
 
 static void verb_shutdown(struct request *q) {

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "core/router.h"
 
 struct verbs_host {
@@ -13,7 +14,7 @@ struct verbs_host {
 	const char *config; /* its file; NULL: the default places */
 	int64_t started_ms; /* wall clock */
 	/* Read the configuration again; false: the old one is kept, error has the cause. */
-	bool (*reload)(struct verbs_host *h, const struct buf *text, char *error, size_t size);
+	bool (*reload)(struct verbs_host *h, const struct buf *text, struct error *error);
 	void (*shut_down)(struct verbs_host *h, bool kill_now);
 	/* Start an upgrade to the installed binary; the new one answers the client, or this one sends the cause of a
 	 * failure. */

@@ -201,8 +201,8 @@ static void put_interrupt(struct buf *b, const char *id, const char *conversatio
 
 /* --- lines of clients --------------------------------------------------------------------------------------------- */
 
-static bool refuse(char *error, size_t size, const char *text) {
-	snprintf(error, size, "%s", text);
+static bool refuse(struct error *error, const char *text) {
+	error_set(error, "%s", text);
 	return false;
 }
 
@@ -217,31 +217,30 @@ static bool is_verb(struct span subtype) {
 }
 
 /* A line in the control frame: a verb, or a line of another dialect. */
-static bool check_frame(struct message *m, char *error, size_t size, struct span *request_id) {
+static bool check_frame(struct message *m, struct error *error, struct span *request_id) {
 	bool request = span_equals(m->env.type, "control_request");
 	m->kind = request ? MESSAGE_REQUEST : MESSAGE_OTHER;
 	if (request) *request_id = m->env.request_id;
 	if (request && is_verb(m->env.inner_subtype)) return true;
-	return refuse(error, size, "only verbs of Plenum come in this frame");
+	return refuse(error, "only verbs of Plenum come in this frame");
 }
 
-static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
+static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, struct error *error,
 				  struct span *request_id) {
 	const char *why;
 	size_t at;
 	*m = (struct message){.kind = MESSAGE_OTHER};
 	*rewritten = CHUNK_NONE;
 	*request_id = SPAN_NONE;
-	if (!valid_json(p, n, &why, &at)) return refuse(error, size, why);
-	if (!scan_envelope(p, n, &m->env)) return refuse(error, size, "the line is no object");
-	if (m->env.type.p) return check_frame(m, error, size, request_id);
-	if (!scan(p, n, &m->env) || !m->env.type.p)
-		return refuse(error, size, "the session speaks tiny: write {\"do\":...}");
+	if (!valid_json(p, n, &why, &at)) return refuse(error, why);
+	if (!scan_envelope(p, n, &m->env)) return refuse(error, "the line is no object");
+	if (m->env.type.p) return check_frame(m, error, request_id);
+	if (!scan(p, n, &m->env) || !m->env.type.p) return refuse(error, "the session speaks tiny: write {\"do\":...}");
 	if (span_equals(m->env.type, "answer")) m->kind = MESSAGE_ANSWER;
 	if (!span_equals(m->env.type, "do")) return true;
 	m->kind = MESSAGE_USER;
 	m->content = m->text = span_member((struct span){p, n}, "do");
-	return span_is_string(m->text) || refuse(error, size, "`do` must be a string");
+	return span_is_string(m->text) || refuse(error, "`do` must be a string");
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */

@@ -47,10 +47,10 @@ static int passes(enum trust who, const char *p, size_t n) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id;
-	char error[MESSAGE_ERROR_MAX];
+	struct error error;
 	gate_init(&gate, target.d);
 	gate.n = GATE_SEEN_MAX; /* logs nothing */
-	if (!target.d->check(p, n, &m, &rewritten, error, sizeof error, &id)) return -1;
+	if (!target.d->check(p, n, &m, &rewritten, &error, &id)) return -1;
 	gate_judge(&gate, who, &m, (struct span){p, n}, &v);
 	INSIST(v.row && v.passes == !v.thing[0] && !rewritten.data);
 	answer(&m);

@@ -19,8 +19,8 @@ static int passes(enum trust who, const char *p, size_t n) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id, line;
-	char error[256];
-	if (!message_check(p, n, &m, &rewritten, error, sizeof error, &id)) return -1;
+	struct error error;
+	if (!message_check(p, n, &m, &rewritten, &error, &id)) return -1;
 	line = rewritten.data ? (struct span){rewritten.data, rewritten.len} : (struct span){p, n};
 	gate_judge(&gate, who, &m, line, &v);
 	INSIST(v.row && v.passes == !v.thing[0]);

@@ -64,16 +64,16 @@ static void check_line(const char *p, size_t n, size_t bytes, const struct jsonr
 	struct message m, again;
 	struct chunk rewritten;
 	struct span id, id_again;
-	char error[MESSAGE_ERROR_MAX] = "";
+	struct error error = {""};
 	const char *text = "";
-	bool ok = jsonrpc_check(rules, p, n, &m, &rewritten, error, sizeof error, &id);
-	INSIST(!rewritten.data && (ok || (error[0] && m.code)));
+	bool ok = jsonrpc_check(rules, p, n, &m, &rewritten, &error, &id);
+	INSIST(!rewritten.data && (ok || (error.text[0] && m.code)));
 	INSIST(!id.p || valid_span(id));
 	struct message_check *k = jsonrpc_check_new(rules, p, n);
 	INSIST(k);
 	while (!jsonrpc_check_step(k, bytes)) {}
 	INSIST(jsonrpc_check_result(k, &again, &rewritten, &text, &id_again) == ok);
-	INSIST(strcmp(text, error) == 0 && again.code == m.code && again.kind == m.kind);
+	INSIST(strcmp(text, error.text) == 0 && again.code == m.code && again.kind == m.kind);
 	INSIST(span_same(id, id_again) && same(&again.env, &m.env) && span_same(again.content, m.content));
 	if (ok) check_taken(p, n, &m, id, rules);
 	jsonrpc_check_free(k);

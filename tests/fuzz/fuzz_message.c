@@ -30,8 +30,8 @@ static void again(const char *p, size_t n) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id;
-	char error[256];
-	INSIST(message_check(p, n, &m, &rewritten, error, sizeof error, &id));
+	struct error error;
+	INSIST(message_check(p, n, &m, &rewritten, &error, &id));
 	INSIST(!rewritten.data);
 }
 
@@ -40,9 +40,9 @@ static void check_line(const char *p, size_t n) {
 	struct chunk rewritten;
 	struct span id;
 	struct envelope plain;
-	char error[256] = "";
-	bool ok = message_check(p, n, &m, &rewritten, error, sizeof error, &id);
-	INSIST(ok || error[0]);
+	struct error error = {""};
+	bool ok = message_check(p, n, &m, &rewritten, &error, &id);
+	INSIST(ok || error.text[0]);
 	INSIST(ok || !rewritten.data);
 	if (ok && !rewritten.data && m.env.request_id.p != m.env.inner_request_id.p) {
 		INSIST(ref_envelope(p, n, &plain));

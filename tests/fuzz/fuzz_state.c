@@ -35,12 +35,12 @@ static void remove_folder(void) {
 
 /* Made once. In memory where there is a place for that: the target writes a file or two each time. */
 static void make_folder(void) {
-	char error[STATE_ERROR_MAX];
+	struct error error;
 	snprintf(folder.path, sizeof folder.path, "%s/plenum-fuzz-XXXXXX",
 			 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	INSIST(mkdtemp(folder.path));
 	folder.fd = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	folder.state = state_open(folder.path, NULL, error);
+	folder.state = state_open(folder.path, NULL, &error);
 	INSIST(folder.fd >= 0 && folder.state);
 	atexit(remove_folder);
 }
@@ -165,11 +165,11 @@ static bool same(const struct state_session *a, const struct state_session *b) {
 		   a->seq == b->seq;
 }
 
-static int load(struct loaded *l, char *error) {
+static int load(struct loaded *l, struct error *error) {
 	*l = (struct loaded){0};
 	int n = state_load(folder.state, take, l, error);
 	INSIST(n >= 0 && (size_t)n == l->n);
-	INSIST((*error != 0) == (remove_copies() == 1)); /* kept, and said so; or nothing was wrong */
+	INSIST((*error->text != 0) == (remove_copies() == 1)); /* kept, and said so; or nothing was wrong */
 	return n;
 }
 
@@ -200,10 +200,10 @@ static const struct state_session known[] = {
 };
 
 static void save_known(struct buf *b) {
-	char error[STATE_ERROR_MAX];
+	struct error error;
 	state_set_lost(folder.state, false);
 	state_set_seq(folder.state, 5);
-	INSIST(state_save(folder.state, known, ARRAY_SIZE(known), error));
+	INSIST(state_save(folder.state, known, ARRAY_SIZE(known), &error));
 	_cleanup_close_ int fd = openat(folder.fd, "sessions.json", O_RDONLY | O_CLOEXEC);
 	INSIST(fd >= 0 && buf_reserve(b, 65536));
 	ssize_t n = fd_read(fd, b->data, 65536);
@@ -260,7 +260,7 @@ static void is_guarded(const struct loaded *l, const struct state_session *want)
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	char error[STATE_ERROR_MAX];
+	struct error error;
 	struct loaded first, again;
 	if (!folder.state) make_folder();
 	char what = size ? (char)*data : 'R';
@@ -272,12 +272,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		write_sealed((const char *)rest, n);
 	else
 		write_table(rest, n);
-	load(&first, error);
+	load(&first, &error);
 	for (size_t i = 0; what == 'E' && i < ARRAY_SIZE(known); i++) is_guarded(&first, &known[i]);
 	bool lost = state_lost(folder.state);
-	INSIST(state_save(folder.state, first.all, first.n, error) && !*error);
-	load(&again, error);
-	INSIST(!*error && again.n == first.n && state_lost(folder.state) == lost);
+	INSIST(state_save(folder.state, first.all, first.n, &error) && !*error.text);
+	load(&again, &error);
+	INSIST(!*error.text && again.n == first.n && state_lost(folder.state) == lost);
 	for (size_t i = 0; i < first.n; i++) INSIST(same(&first.all[i], &again.all[i]));
 	drop(&first);
 	drop(&again);

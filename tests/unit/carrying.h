@@ -58,7 +58,7 @@ static inline struct saved carry_save_thing(void (*fn)(struct carry *, void *), 
 	carry_begin_save(&c, fd);
 	c.world = &party_world;
 	fn(&c, thing);
-	ck_assert_msg(carry_end_save(&c), "%s", c.error);
+	ck_assert_msg(carry_end_save(&c), "%s", c.error.text);
 	carry_free(&c);
 	struct saved s = {.len = (size_t)lseek(fd, 0, SEEK_END)};
 	s.data = malloc(s.len);
@@ -68,7 +68,7 @@ static inline struct saved carry_save_thing(void (*fn)(struct carry *, void *), 
 
 /* Restore from the first n bytes. True: all of them were read, without an error; else error has the reason. */
 static inline bool carry_load_thing(struct saved s, size_t n, void (*fn)(struct carry *, void *), void *thing,
-									char error[CARRY_ERROR_MAX]) {
+									struct error *error) {
 	struct carry c;
 	_cleanup_free_ char *data = malloc(n ? n : 1);
 	memcpy(data, s.data, n);
@@ -76,8 +76,8 @@ static inline bool carry_load_thing(struct saved s, size_t n, void (*fn)(struct 
 	c.world = &party_world;
 	if (carry_ok(&c)) fn(&c, thing);
 	bool ok = carry_end_load(&c);
-	memcpy(error, c.error, CARRY_ERROR_MAX);
-	ck_assert_int_eq(ok, !error[0]);
+	*error = c.error;
+	ck_assert_int_eq(ok, !error->text[0]);
 	carry_free(&c);
 	return ok;
 }
@@ -86,11 +86,11 @@ static inline bool carry_load_thing(struct saved s, size_t n, void (*fn)(struct 
  * its content. */
 static inline void carry_spoil_thing(struct saved s, void (*fn)(struct carry *, void *), void *thing,
 									 void (*begin)(void *), void (*end)(void *)) {
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	uint64_t seed = 1;
 	for (size_t n = 0; n < s.len; n++) {
 		begin(thing);
-		REQUIRE(!carry_load_thing(s, n, fn, thing, error), "%zu of %zu bytes are taken", n, s.len);
+		REQUIRE(!carry_load_thing(s, n, fn, thing, &error), "%zu of %zu bytes are taken", n, s.len);
 		end(thing);
 	}
 	for (int i = 0; i < 3000; i++) {
@@ -99,7 +99,7 @@ static inline void carry_spoil_thing(struct saved s, void (*fn)(struct carry *, 
 		for (size_t k = rng_below(&seed, 3) + 1; k; k--)
 			damaged.data[rng_below(&seed, s.len)] ^= 1 << rng_below(&seed, 8);
 		begin(thing);
-		(void)carry_load_thing(damaged, s.len, fn, thing, error);
+		(void)carry_load_thing(damaged, s.len, fn, thing, &error);
 		end(thing);
 		free(damaged.data);
 	}

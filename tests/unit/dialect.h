@@ -48,8 +48,8 @@ static bool passes(struct gate *gate, enum trust who, const char *line) {
 	struct chunk rewritten;
 	struct gate_verdict v;
 	struct span id;
-	char error[MESSAGE_ERROR_MAX];
-	REQUIRE(d->check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s: %s", line, error);
+	struct error error;
+	REQUIRE(d->check(line, strlen(line), &m, &rewritten, &error, &id), "%s: %s", line, error.text);
 	gate_judge(gate, who, &m, span_of(line), &v);
 	return v.passes;
 }

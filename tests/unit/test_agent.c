@@ -100,8 +100,8 @@ static void start(struct world *w, const char *script) {
 	static char path[] = "PATH=/usr/bin:/bin", *const env[] = {path, NULL};
 	const char *const argv[] = {"sh", "-c", script, NULL};
 	struct child_spec spec = {.argv = (char *const *)(uintptr_t)argv, .envp = env, .cwd = "/"};
-	char error[CHILD_ERROR_MAX];
-	ck_assert_msg(child_spawn(&w->a->child, w->children, &spec, error) == CHILD_OK, "%s", error);
+	struct error error;
+	ck_assert_msg(child_spawn(&w->a->child, w->children, &spec, &error) == CHILD_OK, "%s", error.text);
 }
 
 static void spawn(struct world *w, const char *script) {

@@ -131,12 +131,12 @@ static void fill(struct world *w) {
 
 START_TEST(is_carried) {
 	struct world a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	begin(&a);
 	begin(&b);
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 	ck_assert_uint_eq(b.all.n, 3);
 	struct call *x;
 	LIST_FOR_EACH (x, &a.all.order, struct call, node) {
@@ -159,7 +159,7 @@ END_TEST
 
 START_TEST(damage_is_noticed) {
 	struct world a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	begin(&a);
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
@@ -168,8 +168,8 @@ START_TEST(damage_is_noticed) {
 	call_of(&a.all, 1, span_of("\"one\""))->asker = NULL;
 	s = carry_save_thing(carry, &a);
 	begin(&b);
-	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
-	ck_assert_msg(strstr(error, "no asker"), "%s", error);
+	ck_assert(!carry_load_thing(s, s.len, carry, &b, &error));
+	ck_assert_msg(strstr(error.text, "no asker"), "%s", error.text);
 	free(s.data);
 	end(&a);
 	end(&b);

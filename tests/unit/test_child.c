@@ -18,7 +18,8 @@
 struct world {
 	struct loop *loop;
 	struct children *all;
-	char dir[32], error[CHILD_ERROR_MAX];
+	char dir[32];
+	struct error error;
 	int exits, status;
 };
 
@@ -49,12 +50,12 @@ static enum child_result start(struct world *w, struct child *c, const char *con
 	spec.argv = (char *const *)(uintptr_t)argv;
 	if (!spec.envp) spec.envp = plain;
 	if (!spec.cwd) spec.cwd = "/";
-	return child_spawn(c, w->all, &spec, w->error);
+	return child_spawn(c, w->all, &spec, &w->error);
 }
 
 static void shell(struct world *w, struct child *c, const char *script, struct child_spec spec) {
 	const char *const argv[] = {"sh", "-c", script, NULL};
-	ck_assert_msg(start(w, c, argv, spec) == CHILD_OK, "%s", w->error);
+	ck_assert_msg(start(w, c, argv, spec) == CHILD_OK, "%s", w->error.text);
 }
 
 /* Wait until readable, or the end. */
@@ -295,10 +296,12 @@ static void fails(struct world *in, const char *const *argv, struct child_spec s
 				  const char *say) {
 	struct child c;
 	size_t before = open_fds();
-	memset(in->error, 0, sizeof in->error);
+	memset(&in->error, 0, sizeof in->error);
 	enum child_result have = start(in, &c, argv, spec);
-	ck_assert_msg(have == want && strstr(in->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, in->error, say);
-	ck_assert_msg(!strchr(in->error, '\n') && strlen(in->error) < CHILD_ERROR_MAX, "%s", in->error);
+	ck_assert_msg(have == want && strstr(in->error.text, say), "%d, not %d: %s (%s)", (int)have, (int)want,
+				  in->error.text, say);
+	ck_assert_msg(!strchr(in->error.text, '\n') && strlen(in->error.text) < sizeof in->error.text, "%s",
+				  in->error.text);
 	ck_assert(c.pid == -1 && c.in == -1 && c.out == -1 && c.err == -1);
 	ck_assert_uint_eq(open_fds(), before);
 	ck_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
@@ -381,7 +384,7 @@ START_TEST(no_descriptors) {
 		enum child_result r = start(&w, &c, argv, PLAIN);
 		setrlimit(RLIMIT_NOFILE, &before);
 		ck_assert_int_eq(r, CHILD_TRANSIENT);
-		ck_assert_msg(strstr(w.error, "ulimit -n"), "%s", w.error);
+		ck_assert_msg(strstr(w.error.text, "ulimit -n"), "%s", w.error.text);
 		ck_assert_uint_eq(open_fds(), open);
 	}
 }
@@ -390,23 +393,23 @@ END_TEST
 #define LONG "/a/directory/that/is/not/there/and/has/a/name/of/one/hundred/bytes/so/that/not/many/of/it/are/shown"
 
 START_TEST(finding_programs) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	int number;
-	_cleanup_free_ char *sh = child_find_program("sh", "/does/not/exist:/bin", "/", &number, error);
+	_cleanup_free_ char *sh = child_find_program("sh", "/does/not/exist:/bin", "/", &number, &error);
 	ck_assert_str_eq(sh, "/bin/sh");
-	_cleanup_free_ char *by_default = child_find_program("sh", NULL, "/", &number, error);
+	_cleanup_free_ char *by_default = child_find_program("sh", NULL, "/", &number, &error);
 	ck_assert_ptr_nonnull(by_default);
-	_cleanup_free_ char *relative = child_find_program("bin/sh", NULL, "/", &number, error);
+	_cleanup_free_ char *relative = child_find_program("bin/sh", NULL, "/", &number, &error);
 	ck_assert_str_eq(relative, "//bin/sh");
-	ck_assert_ptr_null(child_find_program("sh", "", "/", &number, error));
+	ck_assert_ptr_null(child_find_program("sh", "", "/", &number, &error));
 	ck_assert_int_eq(number, ENOENT);
-	ck_assert_ptr_null(child_find_program("sh", "bin:.", "/", &number, error)); /* never our own directory */
+	ck_assert_ptr_null(child_find_program("sh", "bin:.", "/", &number, &error)); /* never our own directory */
 	const char long_path[] = "/one:/two:" LONG ":" LONG ":" LONG;
 	struct child_search in = {.asker = "/theirs", .path = long_path, .own = "/own", .home = "/home/u"};
 	bool asked;
-	ck_assert_ptr_null(child_find("x", "/", &in, &asked, &number, error));
-	ck_assert_str_eq(error, "program x: not found in the client's PATH=/theirs, PATH=/one:/two:" LONG
-							":..., the daemon's PATH=/own, ~/.local/bin and ~/.claude/local");
+	ck_assert_ptr_null(child_find("x", "/", &in, &asked, &number, &error));
+	ck_assert_str_eq(error.text, "program x: not found in the client's PATH=/theirs, PATH=/one:/two:" LONG
+								 ":..., the daemon's PATH=/own, ~/.local/bin and ~/.claude/local");
 }
 END_TEST
 

@@ -325,8 +325,8 @@ START_TEST(prompts_that_are_none) {
 		struct message m;
 		struct chunk rewritten;
 		struct span id;
-		char error[MESSAGE_ERROR_MAX];
-		REQUIRE(!d->check(lines[i], strlen(lines[i]), &m, &rewritten, error, sizeof error, &id), "%s", lines[i]);
+		struct error error;
+		REQUIRE(!d->check(lines[i], strlen(lines[i]), &m, &rewritten, &error, &id), "%s", lines[i]);
 	}
 }
 END_TEST

@@ -335,8 +335,9 @@ START_TEST(test_mistakes_of_several_files) {
 									   "/1.conf:3: [profile y] has no command",
 									   "/plenum.conf:3: default_profile"};
 	for (size_t i = 0; i < 6; i++) ck_assert_msg(strstr(errors.list.v[i], want[i]) != NULL, "%s", errors.list.v[i]);
-	errors_sum_up(&errors, error, sizeof error);
-	ck_assert_ptr_nonnull(strstr(error, "(and 5 more: "));
+	struct error all;
+	errors_sum_up(&errors, &all);
+	ck_assert_ptr_nonnull(strstr(all.text, "(and 5 more: "));
 }
 END_TEST
 

@@ -21,7 +21,7 @@ struct world {
 	struct child c;
 	int ends, exits, status;
 	enum errand_end end;
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 };
 
 static void on_done(void *arg, enum errand_end end) {
@@ -54,7 +54,7 @@ static void end(struct world *w) {
 static enum child_result go(struct world *w, const char *kind, const char *request, const char *place, int64_t limit) {
 	struct errand_spec spec = {
 		.kind = kind, .request = request, .n = strlen(request), .place = place, .limit = limit, .answer_max = 100000};
-	return errand_begin(&w->e, w->all, &spec, on_done, w, w->error);
+	return errand_begin(&w->e, w->all, &spec, on_done, w, &w->error);
 }
 
 static void until_done(struct world *w, enum errand_end how) {
@@ -165,7 +165,7 @@ START_TEST(waits_for_its_turn) {
 	ck_assert_int_eq(go(&gone, "echo", "text", "/a", 60000), CHILD_OK);
 	ck_assert_int_eq(go(&w, "echo", "text", "/a", 60000), CHILD_OK);
 	struct errand_spec spec = {.kind = "echo", .request = "text", .n = 4, .place = "/a", .limit = 10};
-	ck_assert_int_eq(errand_begin(&late.e, w.all, &spec, on_late, &late, late.error), CHILD_OK);
+	ck_assert_int_eq(errand_begin(&late.e, w.all, &spec, on_late, &late, &late.error), CHILD_OK);
 	ck_assert(errand_runs(&gone.e) && gone.e.own.pid < 0);
 	errand_drop(&gone.e);
 	ck_assert(!errand_runs(&gone.e));
@@ -195,7 +195,7 @@ START_TEST(places) {
 	ck_assert(is_open(p, "/dead/a")); /* only one of the two is known to be stuck above it */
 	ck_assert(is_open(p, "/deadly") && is_open(p, "/"));
 	ck_assert_int_eq(go(&w, "echo", "", "/dead/b/c", 60000), CHILD_TIMEOUT);
-	ck_assert_msg(strstr(w.error, "/dead/b/c does not answer"), "%s", w.error);
+	ck_assert_msg(strstr(w.error.text, "/dead/b/c does not answer"), "%s", w.error.text);
 	ck_assert_int_eq(go(&w, "echo", "", "/live", 60000), CHILD_OK);
 	until_done(&w, ERRAND_DONE);
 	for (int i = 2; i < 4; i++) places_left(p, more[i].e.own.pid);
@@ -222,7 +222,7 @@ static void become(struct world *w, const char *script) {
 							   .streams = &none,
 							   .becomes = &w->c};
 	w->c = (struct child){.exited = on_exited, .arg = w};
-	ck_assert_int_eq(errand_begin(&w->e, w->all, &spec, on_done, w, w->error), CHILD_OK);
+	ck_assert_int_eq(errand_begin(&w->e, w->all, &spec, on_done, w, &w->error), CHILD_OK);
 }
 
 /* Its exit is reported after its start, whichever is seen first. */
@@ -278,7 +278,7 @@ static void say_streams(void) {
 }
 
 static int run_errand(const char *kind) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	size_t n;
 	char *request = errand_request(&n);
 	if (strcmp(kind, "echo") == 0) errand_say(request, n);
@@ -287,7 +287,7 @@ static int run_errand(const char *kind) {
 	for (int i = 0; strcmp(kind, "flood") == 0; i++) errand_say("0123456789", 10);
 	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, request, NULL};
 	if (strcmp(kind, "become") == 0)
-		child_become(&(struct child_spec){.argv = argv, .envp = argv + 3, .cwd = "/"}, on_found, NULL, error);
+		child_become(&(struct child_spec){.argv = argv, .envp = argv + 3, .cwd = "/"}, on_found, NULL, &error);
 	free(request);
 	return 0;
 }

@@ -20,8 +20,8 @@ static bool passes(enum trust who, const char *line, struct gate_verdict *v) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id;
-	char error[512];
-	REQUIRE(message_check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s: %s", line, error);
+	struct error error;
+	REQUIRE(message_check(line, strlen(line), &m, &rewritten, &error, &id), "%s: %s", line, error.text);
 	gate_judge(&gate, who, &m, rewritten.data ? (struct span){rewritten.data, rewritten.len} : span_of(line), v);
 	chunk_drop(&rewritten);
 	return v->passes;

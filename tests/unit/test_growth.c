@@ -209,10 +209,10 @@ static void members(size_t n) {
 	struct chunk rewritten;
 	struct gate_verdict v;
 	struct span id;
-	char error[200];
+	struct error error;
 	gate_init(&gate, &claude_dialect);
 	gate.n = GATE_SEEN_MAX; /* logs nothing */
-	REQUIRE(message_check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s", error);
+	REQUIRE(message_check(line, strlen(line), &m, &rewritten, &error, &id), "%s", error.text);
 	gate_judge(&gate, TRUST_OWN, &m, span_of(line), &v);
 	ck_assert(v.passes);
 }
@@ -248,13 +248,13 @@ START_TEST(too_many_members) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id;
-	char error[200];
-	ck_assert(message_check(most, strlen(most), &m, &rewritten, error, sizeof error, &id));
-	ck_assert(!message_check(more, strlen(more), &m, &rewritten, error, sizeof error, &id));
-	ck_assert(m.code && strcmp(m.code, PLENUM_E_TOO_MANY) == 0 && strstr(error, "4,096 members"));
-	ck_assert(!message_check(deep, strlen(deep), &m, &rewritten, error, sizeof error, &id));
+	struct error error;
+	ck_assert(message_check(most, strlen(most), &m, &rewritten, &error, &id));
+	ck_assert(!message_check(more, strlen(more), &m, &rewritten, &error, &id));
+	ck_assert(m.code && strcmp(m.code, PLENUM_E_TOO_MANY) == 0 && strstr(error.text, "4,096 members"));
+	ck_assert(!message_check(deep, strlen(deep), &m, &rewritten, &error, &id));
 	ck_assert(m.code && strcmp(m.code, PLENUM_E_TOO_MANY) == 0 && span_equals(id, "7"));
-	ck_assert(!message_check("{", 1, &m, &rewritten, error, sizeof error, &id) && !m.code);
+	ck_assert(!message_check("{", 1, &m, &rewritten, &error, &id) && !m.code);
 }
 END_TEST
 

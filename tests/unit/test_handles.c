@@ -81,11 +81,11 @@ static void fill(struct handles *all) {
 
 START_TEST(is_carried) {
 	struct handles all, other;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	fill(&all);
 	handles_init(&other);
 	struct saved s = carry_save_thing(carry, &all);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, &error), "%s", error.text);
 	ck_assert_uint_eq(other.n, 2);
 	const struct handle *h = handles_of(&other, 2);
 	ck_assert_str_eq(h->name, "\"2:a\\\"b\"");

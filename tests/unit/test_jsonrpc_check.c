@@ -22,14 +22,14 @@ struct verdict {
 	bool ok;
 	struct message m;
 	struct span id;
-	char error[MESSAGE_ERROR_MAX];
+	struct error error;
 };
 
 /* Check at once, and in pieces of every size up to 9 bytes: the same. */
 static struct verdict check(const struct jsonrpc_rules *rules, const char *line, size_t n) {
 	struct verdict v = {0};
 	struct chunk rewritten;
-	v.ok = jsonrpc_check(rules, line, n, &v.m, &rewritten, v.error, sizeof v.error, &v.id);
+	v.ok = jsonrpc_check(rules, line, n, &v.m, &rewritten, &v.error, &v.id);
 	ck_assert(!rewritten.data);
 	for (size_t bytes = 1; bytes < 10; bytes++) {
 		struct message_check *k = jsonrpc_check_new(rules, line, n);
@@ -39,7 +39,8 @@ static struct verdict check(const struct jsonrpc_rules *rules, const char *line,
 		REQUIRE(k, "no memory");
 		while (!jsonrpc_check_step(k, bytes)) {}
 		bool ok = jsonrpc_check_result(k, &m, &rewritten, &error, &id);
-		REQUIRE(ok == v.ok && strcmp(error, v.error) == 0, "%s: in pieces %s, at once %s", line, error, v.error);
+		REQUIRE(ok == v.ok && strcmp(error, v.error.text) == 0, "%s: in pieces %s, at once %s", line, error,
+				v.error.text);
 		ck_assert(span_same(id, v.id) && m.kind == v.m.kind && m.code == v.m.code);
 		ck_assert(span_same(m.env.type, v.m.env.type) && span_same(m.content, v.m.content));
 		jsonrpc_check_free(k);
@@ -53,7 +54,7 @@ static bool is_text(struct span s, const char *want) {
 
 static struct verdict passes(const char *line, enum message_kind kind, const char *id) {
 	struct verdict v = check(&strict, line, strlen(line));
-	REQUIRE(v.ok, "%s: %s", line, v.error);
+	REQUIRE(v.ok, "%s: %s", line, v.error.text);
 	REQUIRE(v.m.kind == kind && is_text(v.id, id), "%s: kind %d, id %.*s", line, (int)v.m.kind, (int)v.id.n, v.id.p);
 	return v;
 }
@@ -64,7 +65,7 @@ static void fails(const struct jsonrpc_rules *rules, const char *line, const cha
 	REQUIRE(!v.ok, "%s: passes", line);
 	const char *got = v.m.code ? v.m.code : "none";
 	REQUIRE(strcmp(got, code) == 0 && is_text(v.id, id), "%s: %s, id %.*s", line, got, (int)v.id.n, v.id.p);
-	REQUIRE(strstr(v.error, word), "%s: %s", line, v.error);
+	REQUIRE(strstr(v.error.text, word), "%s: %s", line, v.error.text);
 }
 
 #define V "\"jsonrpc\":\"2.0\","
@@ -159,11 +160,11 @@ START_TEST(too_many_keys) {
 	struct message m;
 	struct chunk rewritten;
 	struct span id;
-	char error[MESSAGE_ERROR_MAX];
-	ck_assert(jsonrpc_check(&strict, b.data, b.len, &m, &rewritten, error, sizeof error, &id));
+	struct error error;
+	ck_assert(jsonrpc_check(&strict, b.data, b.len, &m, &rewritten, &error, &id));
 	b.len = n;
 	buf_puts(&b, ",\"last\":0}}");
-	ck_assert(!jsonrpc_check(&strict, b.data, b.len, &m, &rewritten, error, sizeof error, &id));
+	ck_assert(!jsonrpc_check(&strict, b.data, b.len, &m, &rewritten, &error, &id));
 	ck_assert_str_eq(m.code, PLENUM_E_TOO_MANY);
 	ck_assert(is_text(id, "1"));
 	buf_free(&b);

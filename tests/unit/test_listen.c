@@ -26,7 +26,8 @@ struct world {
 	struct loop *loop;
 	struct loop_timer tick;
 	struct listener *l;
-	char dir[32], path[64], error[LISTEN_ERROR_MAX];
+	char dir[32], path[64];
+	struct error error;
 	int fds[CLIENTS], n; /* accepted connections */
 	struct peer peer;
 	int pidfd; /* watch: of the last one */
@@ -68,16 +69,16 @@ static void accepted(void *arg, int fd, const struct peer *peer) {
 
 static enum listen_result open_at(struct world *w, const char *path, mode_t mode) {
 	if (!w->loop) w->loop = loop_new();
-	w->error[0] = 0;
-	enum listen_result r = listen_claim(&w->l, w->loop, path, -1, mode, accepted, w, w->error);
-	if (r == LISTEN_OK && !listen_begin(w->l, w->error)) r = LISTEN_FAILED;
-	ck_assert_int_eq(r == LISTEN_OK, !w->error[0]);
+	w->error.text[0] = 0;
+	enum listen_result r = listen_claim(&w->l, w->loop, path, -1, mode, accepted, w, &w->error);
+	if (r == LISTEN_OK && !listen_begin(w->l, &w->error)) r = LISTEN_FAILED;
+	ck_assert_int_eq(r == LISTEN_OK, !w->error.text[0]);
 	if (r != LISTEN_OK) w->l = NULL;
 	return r;
 }
 
 static void opens(struct world *w) {
-	ck_assert_msg(open_at(w, w->path, 0600) == LISTEN_OK, "%s", w->error);
+	ck_assert_msg(open_at(w, w->path, 0600) == LISTEN_OK, "%s", w->error.text);
 }
 
 /* A stopped loop has ended: the listener continues in another one, as in the next binary. */
@@ -190,7 +191,7 @@ START_TEST(modes_whatever_the_umask_is) {
 		struct world each;
 		begin(&each);
 		mode_t before = umask(table[i].mask);
-		ck_assert_msg(open_at(&each, each.path, table[i].mode) == LISTEN_OK, "%s", each.error);
+		ck_assert_msg(open_at(&each, each.path, table[i].mode) == LISTEN_OK, "%s", each.error.text);
 		ck_assert_uint_eq(umask(before), table[i].mask);
 		ck_assert_uint_eq(mode_of(each.path), table[i].mode);
 		ck_assert_uint_eq(mode_of(in_dir(&each, "p")), table[i].folder);
@@ -201,7 +202,8 @@ END_TEST
 
 static void fails(struct world *in, const char *path, enum listen_result want, const char *say) {
 	enum listen_result have = open_at(in, path, 0600);
-	ck_assert_msg(have == want && strstr(in->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, in->error, say);
+	ck_assert_msg(have == want && strstr(in->error.text, say), "%d, not %d: %s (%s)", (int)have, (int)want,
+				  in->error.text, say);
 }
 
 START_TEST(folders_of_which_we_are_not_sure) {
@@ -252,7 +254,7 @@ START_TEST(a_place_that_cannot_be_locked) {
 		lock_errno = numbers[i];
 		snprintf(want, sizeof want, "cannot lock %s.lock: %s", w.path, strerror(numbers[i]));
 		fails(&w, w.path, LISTEN_FAILED, want);
-		ck_assert_ptr_null(strstr(w.error, "already running"));
+		ck_assert_ptr_null(strstr(w.error.text, "already running"));
 	}
 	lock_errno = 0;
 	opens(&w);
@@ -263,7 +265,7 @@ END_TEST
 START_TEST(a_place_is_claimed_before_it_is_open) {
 	struct world other;
 	w.loop = loop_new();
-	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, -1, 0600, accepted, &w, w.error), LISTEN_OK);
+	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, -1, 0600, accepted, &w, &w.error), LISTEN_OK);
 	ck_assert_int_ne(access(w.path, F_OK), 0);
 	other = w;
 	fails(&other, w.path, LISTEN_RUNNING, "already running");
@@ -324,8 +326,8 @@ START_TEST(only_our_own_file_is_unlinked) {
 	opens(&w);
 	unlink(w.path);
 	int other = bind_here(w.path, true);
-	ck_assert(!listen_renew(w.l, w.error)); /* and it is not removed */
-	ck_assert_msg(strstr(w.error, "was taken by another file"), "%s", w.error);
+	ck_assert(!listen_renew(w.l, &w.error)); /* and it is not removed */
+	ck_assert_msg(strstr(w.error.text, "was taken by another file"), "%s", w.error.text);
 	listen_close(w.l);
 	w.l = NULL;
 	ck_assert(is_file(w.path));
@@ -346,7 +348,7 @@ static void wait_for_inotify(void) {
 START_TEST(a_file_that_disappears_is_made_again) {
 	wait_for_inotify();
 	opens(&w);
-	ck_assert(listen_renew(w.l, w.error)); /* it exists */
+	ck_assert(listen_renew(w.l, &w.error)); /* it exists */
 	unlink(w.path);
 	until(&w, is_made);
 	ck_assert_uint_eq(mode_of(w.path), 0600);
@@ -364,7 +366,7 @@ START_TEST(a_file_that_disappears_is_made_again) {
 	ck_assert_uint_eq(mode_of(w.path), 0600);
 	resume(&w);
 	unlink(w.path);
-	ck_assert(listen_renew(w.l, w.error)); /* at once, by a signal */
+	ck_assert(listen_renew(w.l, &w.error)); /* at once, by a signal */
 	mine = dial(w.path);
 	ck_assert_int_ge(mine, 0);
 	drop(&w);
@@ -405,7 +407,7 @@ START_TEST(nobody_is_refused_at_a_file_that_is_there) {
 		listen_suspend(w.l, &parts);
 		kept[i] = dup(parts.fd);
 		unlink(w.path);
-		ck_assert_msg(listen_renew(w.l, w.error), "%s", w.error);
+		ck_assert_msg(listen_renew(w.l, &w.error), "%s", w.error.text);
 		for (int met = d.met; d.met == met;) sched_yield();
 	}
 	d.stop = true;
@@ -429,13 +431,13 @@ START_TEST(an_inherited_socket_is_left_alone) {
 	mkdir(in_dir(&w, "p"), 0700);
 	int fd = bind_here(w.path, true);
 	w.loop = loop_new();
-	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, fd, 0600, accepted, &w, w.error), LISTEN_OK);
-	ck_assert(listen_begin(w.l, w.error));
+	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, fd, 0600, accepted, &w, &w.error), LISTEN_OK);
+	ck_assert(listen_begin(w.l, &w.error));
 	int mine = dial(w.path);
 	run(&w, 1);
 	close(mine);
 	unlink(w.path);
-	ck_assert(listen_renew(w.l, w.error)); /* it belongs to the service manager */
+	ck_assert(listen_renew(w.l, &w.error)); /* it belongs to the service manager */
 	ck_assert(!is_file(w.path));
 	close(open(w.path, O_CREAT | O_WRONLY, 0600));
 	listen_close(w.l);

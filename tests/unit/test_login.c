@@ -129,16 +129,16 @@ static void end_login(void *l) {
 START_TEST(is_carried) {
 	struct profile p = {0};
 	struct login *l = read_one(&p, ENV("DISPLAY=:1", "PATH=/bin")), *other = NULL, *none = NULL;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct saved s = carry_save_thing(carry_login, &l);
-	ck_assert_msg(carry_load_thing(s, s.len, carry_login, &other, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry_login, &other, &error), "%s", error.text);
 	ck_assert(other != l && login_same(l, other) && other->refs == 1);
 	login_unref(l);
 	login_unref(other);
 	carry_spoil_thing(s, carry_login, &l, begin_login, end_login);
 	free(s.data);
 	s = carry_save_thing(carry_login, &none);
-	ck_assert(carry_load_thing(s, s.len, carry_login, &other, error));
+	ck_assert(carry_load_thing(s, s.len, carry_login, &other, &error));
 	ck_assert_ptr_null(other);
 	free(s.data);
 }

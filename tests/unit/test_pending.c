@@ -346,12 +346,12 @@ static void fill(struct world *w) {
 
 START_TEST(is_carried) {
 	struct world a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	begin(&a);
 	begin(&b);
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 	ck_assert_uint_eq(b.all.n, 2);
 	ck_assert_uint_eq(b.all.n_person, 1);
 	struct pending *p, *q = LIST_TOP(&b.all.order, struct pending, node);

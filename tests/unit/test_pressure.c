@@ -55,15 +55,15 @@ static void on_pressure(void *arg) {
 }
 
 static void open_fifo(struct world *w, char *dir, char *path) {
-	char error[PRESSURE_ERROR_MAX];
+	struct error error;
 	ck_assert(mkdtemp(dir));
 	sprintf(path, "%s/fifo", dir);
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	setenv("MEMORY_PRESSURE_WATCH", path, 1);
 	setenv("MEMORY_PRESSURE_WRITE", "Zm9v", 1);
 	w->loop = loop_new();
-	w->pressure = pressure_open(w->loop, on_pressure, w, error);
-	ck_assert_msg(w->pressure, "%s", error);
+	w->pressure = pressure_open(w->loop, on_pressure, w, &error);
+	ck_assert_msg(w->pressure, "%s", error.text);
 	ck_assert_str_eq(pressure_path(w->pressure), path);
 }
 
@@ -104,18 +104,19 @@ END_TEST
 
 START_TEST(regular_file_gets_the_trigger) {
 	struct loop *loop = loop_new();
-	char path[] = "/tmp/pl-XXXXXX", error[PRESSURE_ERROR_MAX], text[64] = "";
+	struct error error;
+	char path[] = "/tmp/pl-XXXXXX", text[64] = "";
 	int fd = mkstemp(path);
 	setenv("MEMORY_PRESSURE_WATCH", path, 1);
 	setenv("MEMORY_PRESSURE_WRITE", "c29tZSAxIDIA", 1);
 	/* a regular file has no POLLPRI: epoll refuses it, and everything is undone */
-	ck_assert(!pressure_open(loop, NULL, NULL, error));
-	ck_assert_msg(strstr(error, "cannot be watched"), "%s", error);
+	ck_assert(!pressure_open(loop, NULL, NULL, &error));
+	ck_assert_msg(strstr(error.text, "cannot be watched"), "%s", error.text);
 	ck_assert_int_eq(read(fd, text, sizeof text), 9);
 	ck_assert_str_eq(text, "some 1 2");
 	unsetenv("MEMORY_PRESSURE_WRITE");
 	ck_assert_int_eq(ftruncate(fd, 0), 0);
-	ck_assert(!pressure_open(loop, NULL, NULL, error));
+	ck_assert(!pressure_open(loop, NULL, NULL, &error));
 	ck_assert_int_eq(pread(fd, text, sizeof text, 0), 20);
 	ck_assert_str_eq(text, "some 150000 2000000");
 	close(fd);

@@ -104,22 +104,23 @@ END_TEST
 
 START_TEST(whether_and_why_a_process_goes_on) {
 	char *const envp[] = {NULL};
-	char text[128], want[64];
+	struct error why;
+	char want[64];
 	int hold, out;
 	uint64_t start;
 	pid_t pid = run("read x", envp, &hold, &out);
 	ck_assert(proc_stat(pid, NULL, NULL, &start) && proc_lives(pid, start));
 	ck_assert(!proc_lives(pid, start + 1) && !proc_lives(NOBODY, start) && !proc_lives(0, 0));
-	proc_explain(pid, text, sizeof text);
-	ck_assert_ptr_nonnull(strstr(text, "it goes on after SIGKILL (state "));
+	proc_explain(pid, &why);
+	ck_assert_ptr_nonnull(strstr(why.text, "it goes on after SIGKILL (state "));
 	bool held = ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) == 0; /* stopped in its exit, if permitted */
 	kill(pid, SIGKILL);
 	if (held) {
 		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 		ck_assert(proc_lives(pid, start));
-		proc_explain(pid, text, sizeof text);
+		proc_explain(pid, &why);
 		snprintf(want, sizeof want, "process %d traces it and holds it (state t)", getpid());
-		ck_assert_str_eq(text, want);
+		ck_assert_str_eq(why.text, want);
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
 	}
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
@@ -129,8 +130,8 @@ START_TEST(whether_and_why_a_process_goes_on) {
 		pid = fork();
 		if (pid == 0) {
 			if (setresuid(1, 1, 1) < 0) _exit(1);
-			proc_explain(getppid(), text, sizeof text);
-			_exit(strcmp(text, "it runs as uid 0, and may not be signalled") != 0);
+			proc_explain(getppid(), &why);
+			_exit(strcmp(why.text, "it runs as uid 0, and may not be signalled") != 0);
 		}
 		int status;
 		ck_assert(waitpid(pid, &status, 0) == pid && status == 0);

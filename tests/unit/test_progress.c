@@ -66,9 +66,9 @@ static void carry_one(struct carry *c, void *thing) {
 
 START_TEST(it_survives_an_upgrade) {
 	struct progress before = busy(), after = {0};
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct saved s = carry_save_thing(carry_one, &before);
-	ck_assert(carry_load_thing(s, s.len, carry_one, &after, error));
+	ck_assert(carry_load_thing(s, s.len, carry_one, &after, &error));
 	ck_assert_str_eq(shown(&after), "-lsotb");
 	free(s.data);
 }

@@ -193,11 +193,11 @@ static void fill(struct prompts *p) {
 
 START_TEST(is_carried) {
 	struct prompts a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
 	begin(&b);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 	ck_assert(b.replays && b.echoed && b.n_open == 2 && b.n_done == 2 && b.n_held == 1);
 	const struct prompt *x = find(&a, "\"a\\\"\\u00e9\""), *y = find(&b, "\"a\\\"\\u00e9\"");
 	ck_assert(y->state == PROMPT_TAKEN && y->asker == PARTY(2) && y->client == 3 && y->child == 2 && y->uid == 1234);
@@ -217,7 +217,7 @@ END_TEST
 
 START_TEST(damage_is_noticed) {
 	struct prompts a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
 	carry_spoil_thing(s, carry, &b, begin, end);
@@ -225,8 +225,8 @@ START_TEST(damage_is_noticed) {
 	chunk_drop(&first_held(&a)->held);
 	s = carry_save_thing(carry, &a);
 	begin(&b);
-	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
-	ck_assert_msg(strstr(error, "a queued prompt has no line"), "%s", error);
+	ck_assert(!carry_load_thing(s, s.len, carry, &b, &error));
+	ck_assert_msg(strstr(error.text, "a queued prompt has no line"), "%s", error.text);
 	prompts_free(&a);
 	prompts_free(&b);
 	free(s.data);

@@ -107,11 +107,11 @@ static void carry(struct carry *c, void *q) {
 
 /* Continue with another queue, as after an upgrade. */
 static void move(struct queue *q) {
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct saved s = carry_save_thing(carry, q);
 	struct queue other;
 	queue_init(&other, q->max);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, &error), "%s", error.text);
 	ck_assert_uint_eq(other.bytes, q->bytes);
 	ck_assert_uint_eq(other.count, q->count);
 	queue_free(q);
@@ -198,12 +198,12 @@ START_TEST(damage_is_noticed) {
 	struct saved s = carry_save_thing(carry, &a);
 	carry_spoil_thing(s, carry, &b, begin, end);
 	free(s.data);
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	a.sent = 6; /* the whole line: it would be gone */
 	s = carry_save_thing(carry, &a);
 	queue_init(&b, 100);
-	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
-	ck_assert_msg(strstr(error, "more of a line was sent"), "%s", error);
+	ck_assert(!carry_load_thing(s, s.len, carry, &b, &error));
+	ck_assert_msg(strstr(error.text, "more of a line was sent"), "%s", error.text);
 	free(s.data);
 	queue_free(&a);
 	queue_free(&b);

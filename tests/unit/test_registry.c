@@ -478,14 +478,14 @@ static void fill(struct world *w) {
 
 START_TEST(is_carried) {
 	struct world a, b;
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct buf x = BUF_INIT(4000), y = BUF_INIT(4000);
 	struct loss l = {0};
 	begin(&a);
 	begin(&b);
 	fill(&a);
 	struct saved s = carry_save_thing(carry, &a);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 	registry_put_hooks(&a.r, &x);
 	registry_put_servers(&a.r, &x);
 	registry_put_hooks(&b.r, &y);

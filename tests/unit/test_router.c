@@ -30,12 +30,12 @@ START_TEST(a_resumed_conversation_is_its_own_too) {
 END_TEST
 
 START_TEST(a_hidden_holder_is_not_named) {
-	char text[ROUTER_IN_USE_MAX];
-	router_in_use_text(text, "mine");
-	HAS(text, "mine");
-	router_in_use_text(text, NULL);
-	HAS_NOT(text, "mine");
-	HAS(text, "fork");
+	struct error why;
+	router_in_use_text(&why, "mine");
+	HAS(why.text, "mine");
+	router_in_use_text(&why, NULL);
+	HAS_NOT(why.text, "mine");
+	HAS(why.text, "fork");
 }
 END_TEST
 

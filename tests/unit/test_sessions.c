@@ -56,12 +56,12 @@ START_TEST(a_rename_moves_it_in_the_table) {
 END_TEST
 
 START_TEST(there_is_a_limit) {
-	char why[SHARE_TEXT_MAX];
+	struct error why;
 	struct client *c = world_client();
-	ck_assert_ptr_null(sessions_refused(world.router, c, why));
+	ck_assert_ptr_null(sessions_refused(world.router, c, &why));
 	world.settings->max_sessions = 1;
-	ck_assert_str_eq(sessions_refused(world.router, c, why), PLENUM_E_TOO_MANY);
-	HAS(why, "max_sessions");
+	ck_assert_str_eq(sessions_refused(world.router, c, &why), PLENUM_E_TOO_MANY);
+	HAS(why.text, "max_sessions");
 }
 END_TEST
 

@@ -8,7 +8,7 @@
 #define OTHER 1001
 
 static struct shares all;
-static char why[SHARE_TEXT_MAX];
+static struct error why;
 
 static void setup(void) {
 	struct limits l = LIMITS_DEFAULT;
@@ -23,19 +23,19 @@ static void setup(void) {
 START_TEST(test_one_uid_is_held_to_its_share) {
 	setup();
 	struct share *s = share_take(&all, OTHER, SHARE_SESSIONS, 1);
-	ck_assert(share_allows(&all, OTHER, SHARE_SESSIONS, 1, why));
+	ck_assert(share_allows(&all, OTHER, SHARE_SESSIONS, 1, &why));
 	ck_assert_ptr_eq(share_take(&all, OTHER, SHARE_SESSIONS, 1), s);
-	ck_assert(!share_allows(&all, OTHER, SHARE_SESSIONS, 1, why));
-	ck_assert_str_eq(why, "uid 1001 has 2 of 2 sessions (uid_sessions): forget one first");
-	ck_assert(share_allows(&all, OTHER + 1, SHARE_SESSIONS, 1, why));
-	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 2, why));
-	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 3, why));
-	ck_assert_ptr_nonnull(strstr(why, "uid_requests"));
-	ck_assert(!share_allows(&all, OTHER, SHARE_BYTES, SIZE_MAX, why)); /* no overflow of the sum */
+	ck_assert(!share_allows(&all, OTHER, SHARE_SESSIONS, 1, &why));
+	ck_assert_str_eq(why.text, "uid 1001 has 2 of 2 sessions (uid_sessions): forget one first");
+	ck_assert(share_allows(&all, OTHER + 1, SHARE_SESSIONS, 1, &why));
+	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 2, &why));
+	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 3, &why));
+	ck_assert_ptr_nonnull(strstr(why.text, "uid_requests"));
+	ck_assert(!share_allows(&all, OTHER, SHARE_BYTES, SIZE_MAX, &why)); /* no overflow of the sum */
 	ck_assert_uint_eq(all.refused, 3);
 	ck_assert_uint_eq(shares_held(&all, SHARE_SESSIONS), 2);
 	share_give(s, SHARE_SESSIONS, 1);
-	ck_assert(share_allows(&all, OTHER, SHARE_SESSIONS, 1, why));
+	ck_assert(share_allows(&all, OTHER, SHARE_SESSIONS, 1, &why));
 	share_give(s, SHARE_SESSIONS, 1);
 	ck_assert_ptr_null(all.by_uid); /* nothing is charged: it is gone */
 }
@@ -50,7 +50,7 @@ START_TEST(test_own_and_root_are_counted_and_never_limited) {
 		share_add(m.share, SHARE_SESSIONS, 100);
 		ck_assert(share_hold(&m, SIZE_MAX / 2));
 		ck_assert_ptr_null(share_heaviest(m.share));
-		ck_assert(share_allows(&all, uids[i], SHARE_SESSIONS, 1, why));
+		ck_assert(share_allows(&all, uids[i], SHARE_SESSIONS, 1, &why));
 		ck_assert_uint_eq(m.share->held[SHARE_SESSIONS], 100);
 		share_give(m.share, SHARE_SESSIONS, 100);
 		share_leave(&m);
@@ -101,10 +101,10 @@ START_TEST(test_an_orphan_counts_for_the_uid_alone) {
 	ck_assert_uint_eq(m.requests, 0);
 	ck_assert(!m.urgent);
 	share_leave(&m);
-	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 1, why)); /* a new connection does not release them */
+	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 1, &why)); /* a new connection does not release them */
 	ck_assert_uint_eq(other.requests, 0);
 	share_end(&r);
-	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 1, why));
+	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 1, &why));
 	share_leave(&other);
 	ck_assert_uint_eq(shares_held(&all, SHARE_REQUESTS), 1);
 	share_end(&urgent); /* the last of them */

@@ -18,52 +18,52 @@ static void begin(void) {
 	starts_await(waiting, asleep, line, true);
 }
 
-static struct session *awaited(bool *made, const char **code, char error[CHILD_ERROR_MAX]) {
+static struct session *awaited(bool *made, const char **code, struct error *error) {
 	return starts_awaited(waiting, line, made, code, error);
 }
 
 START_TEST(it_waits_on_while_the_start_does) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
 	bool made;
 	ck_assert(client_holds(waiting));
-	ck_assert_ptr_null(awaited(&made, &code, error));
+	ck_assert_ptr_null(awaited(&made, &code, &error));
 	ck_assert_ptr_null(code);
 	ck_assert_uint_eq(waiting->starting, asleep->id);
 }
 END_TEST
 
 START_TEST(a_started_session_is_returned) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
 	bool made;
 	asleep->want_child = false;
 	world_wake(asleep);
-	ck_assert_ptr_eq(awaited(&made, &code, error), asleep);
+	ck_assert_ptr_eq(awaited(&made, &code, &error), asleep);
 	ck_assert(made);
 	ck_assert_uint_eq(waiting->starting, 0);
 }
 END_TEST
 
 START_TEST(a_session_whose_start_failed_is_removed) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
 	bool made;
 	asleep->want_child = false;
 	session_end_start(asleep, "no such program");
-	ck_assert_ptr_null(awaited(&made, &code, error));
+	ck_assert_ptr_null(awaited(&made, &code, &error));
 	ck_assert_str_eq(code, PLENUM_E_SPAWN_FAILED);
-	ck_assert_str_eq(error, "no such program");
+	ck_assert_str_eq(error.text, "no such program");
 	ck_assert_ptr_null(router_find(world.router, "asleep"));
 }
 END_TEST
 
 START_TEST(a_removed_session_is_an_error) {
-	char error[CHILD_ERROR_MAX];
+	struct error error;
 	const char *code;
 	bool made;
 	sessions_remove(world.router, asleep, "forgotten");
-	ck_assert_ptr_null(awaited(&made, &code, error));
+	ck_assert_ptr_null(awaited(&made, &code, &error));
 	ck_assert_str_eq(code, PLENUM_E_SPAWN_FAILED);
 }
 END_TEST

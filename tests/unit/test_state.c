@@ -23,7 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[64], dir[128], file[200], error[STATE_ERROR_MAX];
+static char top[64], dir[128], file[200];
+static struct error error;
 
 /* The errno of flock(2); 0: call the kernel. */
 static int lock_errno;
@@ -47,8 +48,8 @@ static void teardown(void) {
 }
 
 static struct state *open_it(void) {
-	struct state *s = state_open(dir, NULL, error);
-	ck_assert_msg(s != NULL, "%s", error);
+	struct state *s = state_open(dir, NULL, &error);
+	ck_assert_msg(s != NULL, "%s", error.text);
 	return s;
 }
 
@@ -144,19 +145,19 @@ static bool never(void *arg, const struct state_session *s) {
 START_TEST(test_round_trip) {
 	struct state *s = open_it();
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 0);
-	ck_assert_str_eq(error, "");
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 0);
+	ck_assert_str_eq(error.text, "");
 	const struct state_session one = sample();
-	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert_msg(state_save(s, &one, 1, &error), "%s", error.text);
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 1);
 	ck_assert_int_eq(seen, 1);
-	ck_assert_str_eq(error, "");
+	ck_assert_str_eq(error.text, "");
 	ck_assert_str_eq(state_dir(s), dir);
 	ck_assert_int_eq(state_seq(s), 0);
 	state_set_seq(s, UINT64_C(1) << 52);
-	ck_assert(state_save(s, NULL, 0, error));
+	ck_assert(state_save(s, NULL, 0, &error));
 	state_set_seq(s, 0);
-	ck_assert_int_eq(state_load(s, same, &seen, error), 0);
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 0);
 	ck_assert_int_eq(state_seq(s), INT64_C(1) << 52);
 	state_close(s);
 	state_close(NULL);
@@ -168,12 +169,12 @@ START_TEST(test_left) {
 	const struct state_left all[] = {{12, 34, 0}, {56, UINT64_C(1) << 50, (UINT64_C(1) << 60) - 1}}, *have;
 	size_t n;
 	struct state *s = open_it();
-	ck_assert(state_set_left(s, all, 2) && state_save(s, NULL, 0, error));
+	ck_assert(state_set_left(s, all, 2) && state_save(s, NULL, 0, &error));
 	state_close(s);
 	s = open_it();
 	state_left(s, &n);
 	ck_assert_uint_eq(n, 0);
-	ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+	ck_assert_int_eq(state_load(s, never, NULL, &error), 0);
 	have = state_left(s, &n);
 	ck_assert_uint_eq(n, 2);
 	for (size_t i = 0; i < n; i++)
@@ -184,7 +185,7 @@ START_TEST(test_left) {
 	FILE *f = fopen(next, "w"); /* a newer, unreadable table */
 	ck_assert(f && fputs("{", f) > 0 && fclose(f) == 0);
 	s = open_it();
-	ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+	ck_assert_int_eq(state_load(s, never, NULL, &error), 0);
 	have = state_left(s, &n);
 	ck_assert(n == 2 && have[1].pid == all[1].pid);
 	state_close(s);
@@ -196,7 +197,7 @@ START_TEST(test_left) {
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		put(tables[i], strlen(tables[i]));
 		s = open_it();
-		ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+		ck_assert_int_eq(state_load(s, never, NULL, &error), 0);
 		state_left(s, &n);
 		ck_assert_uint_eq(n, 0);
 		state_close(s);
@@ -209,7 +210,7 @@ START_TEST(test_rights) {
 	umask(0);
 	struct state *s = open_it();
 	const struct state_session one = sample();
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	ck_assert_int_eq(stat(dir, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 0777, 0700);
 	ck_assert_int_eq(stat(file, &st), 0);
@@ -225,16 +226,17 @@ END_TEST
 START_TEST(test_lock) {
 	char pid[32];
 	struct state *s = open_it();
-	ck_assert_ptr_null(state_open(dir, NULL, error));
+	ck_assert_ptr_null(state_open(dir, NULL, &error));
 	ck_assert_int_eq(errno, EWOULDBLOCK);
 	snprintf(pid, sizeof pid, "with pid %d uses", (int)getpid());
-	ck_assert_msg(strstr(error, pid) != NULL, "%s", error);
+	ck_assert_msg(strstr(error.text, pid) != NULL, "%s", error.text);
 	state_close(s);
-	s = state_open(dir, "/run/x/plenum.sock", error);
-	ck_assert_ptr_null(state_open(dir, "/run/y/plenum.sock", error));
+	s = state_open(dir, "/run/x/plenum.sock", &error);
+	ck_assert_ptr_null(state_open(dir, "/run/y/plenum.sock", &error));
 	snprintf(pid, sizeof pid, "with pid %d, which", (int)getpid());
-	ck_assert_msg(strstr(error, pid) && strstr(error, "listens on /run/x/plenum.sock, uses"), "%s", error);
-	ck_assert_ptr_nonnull(strstr(error, "XDG_STATE_HOME"));
+	ck_assert_msg(strstr(error.text, pid) && strstr(error.text, "listens on /run/x/plenum.sock, uses"), "%s",
+				  error.text);
+	ck_assert_ptr_nonnull(strstr(error.text, "XDG_STATE_HOME"));
 	state_close(s);
 	state_close(open_it());
 }
@@ -245,10 +247,10 @@ START_TEST(test_lock_that_cannot_be_had) {
 	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO};
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		lock_errno = numbers[i];
-		ck_assert_ptr_null(state_open(dir, NULL, error));
+		ck_assert_ptr_null(state_open(dir, NULL, &error));
 		ck_assert_int_eq(errno, numbers[i]);
-		ck_assert_msg(strstr(error, "cannot lock") && strstr(error, strerror(numbers[i])), "%s", error);
-		ck_assert_ptr_null(strstr(error, "another plenumd"));
+		ck_assert_msg(strstr(error.text, "cannot lock") && strstr(error.text, strerror(numbers[i])), "%s", error.text);
+		ck_assert_ptr_null(strstr(error.text, "another plenumd"));
 	}
 	lock_errno = 0;
 	state_close(open_it());
@@ -261,11 +263,11 @@ START_TEST(test_lock_of_a_killed_process) {
 	ck_assert_int_eq(pipe(ready), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (state_open(dir, NULL, error) && write(ready[1], "x", 1) == 1) pause();
+		if (state_open(dir, NULL, &error) && write(ready[1], "x", 1) == 1) pause();
 		_exit(1);
 	}
 	ck_assert_int_eq(read(ready[0], &c, 1), 1);
-	ck_assert_ptr_null(state_open(dir, NULL, error));
+	ck_assert_ptr_null(state_open(dir, NULL, &error));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	state_close(open_it());
@@ -274,8 +276,8 @@ END_TEST
 
 START_TEST(test_default_folder) {
 	setenv("XDG_STATE_HOME", top, 1);
-	struct state *s = state_open(NULL, NULL, error);
-	ck_assert_msg(s != NULL, "%s", error);
+	struct state *s = state_open(NULL, NULL, &error);
+	ck_assert_msg(s != NULL, "%s", error.text);
 	ck_assert_str_eq(state_dir(s) + strlen(top), "/plenum");
 	state_close(s);
 }
@@ -294,9 +296,9 @@ START_TEST(test_no_tree_is_made_to_write) {
 	const struct state_session all[] = {sample(), sample()};
 	allocations = 0;
 	json_set_alloc_funcs(count_allocation, free);
-	bool ok = state_save(s, all, ARRAY_SIZE(all), error);
+	bool ok = state_save(s, all, ARRAY_SIZE(all), &error);
 	json_set_alloc_funcs(malloc, free);
-	ck_assert_msg(ok, "%s", error);
+	ck_assert_msg(ok, "%s", error.text);
 	ck_assert_uint_eq(allocations, 0);
 	state_close(s);
 }
@@ -337,20 +339,20 @@ START_TEST(test_damaged) {
 			put(texts[i], strlen(texts[i]));
 		else
 			put_lines(&texts[i], 1);
-		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+		ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
 		ck_assert_msg(state_lost(s) && state_seq(s) == -1, "%s", texts[i]);
-		ck_assert_msg(strstr(error, i == 5 ? "its version is 9" : "neither copy") &&
-						  strstr(error, "sessions.json.damaged-"),
-					  "%s", error);
+		ck_assert_msg(strstr(error.text, i == 5 ? "its version is 9" : "neither copy") &&
+						  strstr(error.text, "sessions.json.damaged-"),
+					  "%s", error.text);
 		ck_assert_int_eq(files("sessions.json.damaged-"), i + 1);
 		ck_assert_int_eq(access(file, F_OK), 0);
 	}
-	ck_assert(state_save(s, NULL, 0, error));
-	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
-	ck_assert(state_lost(s) && !*error); /* until it is cleared */
+	ck_assert(state_save(s, NULL, 0, &error));
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
+	ck_assert(state_lost(s) && !*error.text); /* until it is cleared */
 	state_set_lost(s, false);
-	ck_assert(state_save(s, NULL, 0, error));
-	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+	ck_assert(state_save(s, NULL, 0, &error));
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
 	ck_assert(!state_lost(s) && seen == 0);
 	state_close(s);
 }
@@ -359,12 +361,12 @@ END_TEST
 START_TEST(test_no_file_at_all) {
 	struct state *s = open_it();
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
-	ck_assert(!state_lost(s) && !*error);
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
+	ck_assert(!state_lost(s) && !*error.text);
 	ck_assert_int_eq(mkdir(file, 0700), 0); /* not a file: it makes room for the next table */
-	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
-	ck_assert(state_lost(s) && strstr(error, "Is a directory") && files("sessions.json.damaged-") == 1);
-	ck_assert_msg(state_save(s, NULL, 0, error), "%s", error);
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
+	ck_assert(state_lost(s) && strstr(error.text, "Is a directory") && files("sessions.json.damaged-") == 1);
+	ck_assert_msg(state_save(s, NULL, 0, &error), "%s", error.text);
 	state_close(s);
 }
 END_TEST
@@ -378,9 +380,9 @@ START_TEST(test_numbers_that_are_not_told) {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		const char *const both[] = {texts[i], texts[i]};
 		put_lines(both, 2);
-		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+		ck_assert_int_eq(state_load(s, count, &seen, &error), 0);
 		ck_assert_int_eq(state_seq(s), -1);
-		ck_assert(!state_lost(s) && !*error);
+		ck_assert(!state_lost(s) && !*error.text);
 	}
 	state_close(s);
 }
@@ -422,8 +424,8 @@ START_TEST(test_members_of_another_type) {
 		_cleanup_free_ char *text = json_dumps(j, JSON_COMPACT);
 		const char *const lines[] = {head, text, "{\"name\":\"good\"," SAMPLE "}", head};
 		put_lines(lines, 4);
-		ck_assert_int_eq(state_load(s, is_bare, &seen, error), 2);
-		ck_assert_msg(strstr(error, "1 of 2 sessions are lost") != NULL, "%s: %s", member, error);
+		ck_assert_int_eq(state_load(s, is_bare, &seen, &error), 2);
+		ck_assert_msg(strstr(error.text, "1 of 2 sessions are lost") != NULL, "%s: %s", member, error.text);
 		ck_assert(!state_lost(s) && state_seq(s) == 1);
 		json_decref(j);
 		n++;
@@ -481,10 +483,11 @@ static void remove_copies(void) {
 /* All sessions are there, with their guards or refusing every tool; or any new session refuses every tool. */
 static void nothing_is_unguarded(struct state *s, size_t at) {
 	struct shown n = {0};
-	state_load(s, is_guarded, &n, error);
-	REQUIRE(state_lost(s) || n.exact + n.refusing == MANY, "at %zu: %d and %d: %s", at, n.exact, n.refusing, error);
-	REQUIRE(n.exact == MANY || *error, "at %zu", at);
-	if (*error) remove_copies();
+	state_load(s, is_guarded, &n, &error);
+	REQUIRE(state_lost(s) || n.exact + n.refusing == MANY, "at %zu: %d and %d: %s", at, n.exact, n.refusing,
+			error.text);
+	REQUIRE(n.exact == MANY || *error.text, "at %zu", at);
+	if (*error.text) remove_copies();
 }
 
 static char *slurp(size_t *n) {
@@ -499,7 +502,7 @@ static struct state *many_saved(char **text, size_t *n) {
 	struct state *s = open_it();
 	struct state_session all[MANY];
 	many(all);
-	ck_assert_msg(state_save(s, all, MANY, error), "%s", error);
+	ck_assert_msg(state_save(s, all, MANY, &error), "%s", error.text);
 	*text = slurp(n);
 	return s;
 }
@@ -555,7 +558,7 @@ START_TEST(test_every_byte_of_a_newer_one) {
 	struct state *s = many_saved(&text, &n);
 	many(all);
 	for (int i = 0; i < MANY; i++) all[i].guards = NULL;
-	ck_assert(state_save(s, all, MANY, error));
+	ck_assert(state_save(s, all, MANY, &error));
 	strcat(file, ".next");
 	change_all(s, text, n);
 	cut_all(s, text, n);
@@ -584,13 +587,13 @@ START_TEST(test_forgotten_in_a_newer_one) {
 	char older[sizeof file + 8];
 	snprintf(older, sizeof older, "%s.older", file);
 	ck_assert_int_eq(rename(file, older), 0);
-	ck_assert(state_save(s, all, 1, error));
+	ck_assert(state_save(s, all, 1, &error));
 	text = slurp(&n);
 	ck_assert_int_eq(rename(older, file), 0);
 	strcat(file, ".next");
 	strchr(text, '\n')[20] ^= 1; /* its record */
 	put(text, n);
-	ck_assert_int_eq(state_load(s, is_not_two, &seen, error), 1);
+	ck_assert_int_eq(state_load(s, is_not_two, &seen, &error), 1);
 	ck_assert(seen == 1 && !state_lost(s));
 	free(text);
 	state_close(s);
@@ -604,17 +607,17 @@ START_TEST(test_too_long_a_table) {
 	char *word = malloc((1 << 20) + 1), *words[] = {word, NULL};
 	memset(word, 'x', 1 << 20);
 	word[1 << 20] = 0;
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	for (int i = 0; i < 257; i++) {
 		all[i] = one;
 		all[i].args = words;
 		all[i].n_args = 1;
 	}
-	ck_assert(!state_save(s, all, 257, error));
+	ck_assert(!state_save(s, all, 257, &error));
 	ck_assert_int_eq(errno, EFBIG);
-	ck_assert_msg(strstr(error, "longer than 268435456") != NULL, "%s", error);
+	ck_assert_msg(strstr(error.text, "longer than 268435456") != NULL, "%s", error.text);
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* the previous one */
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 1); /* the previous one */
 	free(word);
 	free(all);
 	state_close(s);
@@ -625,9 +628,9 @@ START_TEST(test_stop) {
 	struct state *s = open_it();
 	struct state_session all[5];
 	for (int i = 0; i < 5; i++) all[i] = sample();
-	ck_assert(state_save(s, all, 5, error));
+	ck_assert(state_save(s, all, 5, &error));
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 2);
 	ck_assert_int_eq(seen, 3);
 	state_close(s);
 }
@@ -637,19 +640,19 @@ END_TEST
 START_TEST(test_full_disk) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	struct state_session many[64];
 	for (int i = 0; i < 64; i++) many[i] = sample();
 	signal(SIGXFSZ, SIG_IGN);
 	const struct rlimit small = {1000, RLIM_INFINITY}, before = {RLIM_INFINITY, RLIM_INFINITY};
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-	ck_assert(!state_save(s, many, 64, error));
-	ck_assert_ptr_nonnull(strstr(error, "is kept"));
+	ck_assert(!state_save(s, many, 64, &error));
+	ck_assert_ptr_nonnull(strstr(error.text, "is kept"));
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
 	ck_assert_int_eq(files("sessions.json"), 1);
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
-	ck_assert(state_save(s, many, 64, error));
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 1);
+	ck_assert(state_save(s, many, 64, &error));
 	state_close(s);
 }
 END_TEST
@@ -657,21 +660,21 @@ END_TEST
 START_TEST(test_folder_removed) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	teardown();
-	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
+	ck_assert_msg(state_save(s, &one, 1, &error), "%s", error.text);
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
-	ck_assert_ptr_null(state_open(dir, NULL, error));
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 1);
+	ck_assert_ptr_null(state_open(dir, NULL, &error));
 	state_close(s);
 }
 END_TEST
 
 START_TEST(test_no_folder) {
-	ck_assert_ptr_null(state_open("/proc/no/such/folder", NULL, error));
+	ck_assert_ptr_null(state_open("/proc/no/such/folder", NULL, &error));
 	ck_assert_int_ne(errno, EWOULDBLOCK);
-	ck_assert_ptr_nonnull(strstr(error, "/proc/no"));
-	ck_assert_ptr_null(state_open("/dev/null/x", NULL, error));
+	ck_assert_ptr_nonnull(strstr(error.text, "/proc/no"));
+	ck_assert_ptr_null(state_open("/dev/null/x", NULL, &error));
 }
 END_TEST
 
@@ -694,18 +697,18 @@ START_TEST(test_behind) {
 	struct loop *loop = loop_new();
 	struct state *s = open_behind(loop);
 	const struct state_session two[] = {sample(), sample()};
-	ck_assert(state_save(s, two, 1, error));
+	ck_assert(state_save(s, two, 1, &error));
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* wherever it is by now */
+	ck_assert_int_eq(state_load(s, same, &seen, &error), 1); /* wherever it is by now */
 	state_settle(s);
 	ck_assert_int_eq(synced, 1);
 	ck_assert_int_eq(files("sessions.json"), 1);
-	for (int i = 0; i < 20; i++) ck_assert(state_save(s, two, i % 2 ? 2 : 1, error));
+	for (int i = 0; i < 20; i++) ck_assert(state_save(s, two, i % 2 ? 2 : 1, &error));
 	state_settle(s);
 	seen = 0;
-	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 2);
 	ck_assert_int_eq(files("sessions.json"), 1);
-	ck_assert(state_save(s, two, 1, error));
+	ck_assert(state_save(s, two, 1, &error));
 	state_close(s); /* waits for the disk, without a report */
 	ck_assert_int_eq(files("sessions.json"), 1);
 	ck_assert_int_eq(failures, 0);
@@ -723,7 +726,7 @@ START_TEST(test_behind_in_the_loop) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
 	ck_assert(state_save_behind(s, loop, stop_when_synced, loop));
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	loop_run(loop);
 	ck_assert_int_eq(files("sessions.json.next"), 0);
 	ck_assert_int_eq(files("sessions.json"), 1);
@@ -739,16 +742,16 @@ START_TEST(test_behind_and_gone) {
 	const struct state_session one = sample();
 	char next[sizeof file + 8];
 	snprintf(next, sizeof next, "%s.next", file);
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	ck_assert_int_eq(unlink(next), 0);
 	state_settle(s);
 	ck_assert_int_eq(synced, 1);
 	ck_assert_int_eq(failures, 1);
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	teardown();
 	state_settle(s);
 	ck_assert_int_eq(failures, 2);
-	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
+	ck_assert_msg(state_save(s, &one, 1, &error), "%s", error.text);
 	state_settle(s);
 	ck_assert_int_eq(synced, 3);
 	ck_assert_int_eq(failures, 2);
@@ -765,16 +768,16 @@ START_TEST(test_newer_one_is_left) {
 	char next[sizeof file + 8];
 	int seen = 0;
 	snprintf(next, sizeof next, "%s.next", file);
-	ck_assert(state_save(s, two, 2, error));
+	ck_assert(state_save(s, two, 2, &error));
 	ck_assert_int_eq(rename(file, next), 0);
 	put("not looked at", 13);
 	seen = 0;
-	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
-	ck_assert_str_eq(error, "");
-	ck_assert(state_save(s, two, 1, error));
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 2);
+	ck_assert_str_eq(error.text, "");
+	ck_assert(state_save(s, two, 1, &error));
 	ck_assert_int_eq(files("sessions.json.next"), 0);
 	seen = 0;
-	ck_assert_int_eq(state_load(s, count, &seen, error), 1);
+	ck_assert_int_eq(state_load(s, count, &seen, &error), 1);
 	state_close(s);
 }
 END_TEST
@@ -792,16 +795,16 @@ START_TEST(test_half_a_newer_one_is_left) {
 	const struct state_session one = sample();
 	char next[sizeof file + 8];
 	int seen = 0;
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	snprintf(next, sizeof next, "%s.next", file);
 	strcpy(file, next);
 	put("{\"version\":1,\"sess", 18);
-	ck_assert_int_eq(state_load(s, is_older, &seen, error), 1);
+	ck_assert_int_eq(state_load(s, is_older, &seen, &error), 1);
 	ck_assert(seen == 1 && state_lost(s));
-	ck_assert_ptr_nonnull(strstr(error, "sessions.json.next is damaged"));
+	ck_assert_ptr_nonnull(strstr(error.text, "sessions.json.next is damaged"));
 	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
 	ck_assert_int_eq(files("sessions.json.next"), 1);
-	ck_assert(state_save(s, &one, 1, error));
+	ck_assert(state_save(s, &one, 1, &error));
 	ck_assert_int_eq(files("sessions.json.next"), 0);
 	state_close(s);
 }

@@ -17,7 +17,7 @@ static enum message_kind kind_of(const struct envelope *e) {
 	return MESSAGE_OTHER;
 }
 
-static bool survives(const char *line, char error[300]) {
+static bool survives(const char *line, struct error *error) {
 	struct message m = {0};
 	const char *what = "";
 	size_t at = 0;
@@ -25,18 +25,18 @@ static bool survives(const char *line, char error[300]) {
 	m.kind = kind_of(&m.env);
 	m.role = span_member(m.env.message, "role");
 	m.content = span_member(m.env.message, "content");
-	error[0] = 0;
+	error->text[0] = 0;
 	struct survive w;
-	bool good = survive_begin(&w, &m, (struct span){line, strlen(line)}, error, 300);
-	while (good && w.n) good = survive_step(&w, 1, error, 300);
+	bool good = survive_begin(&w, &m, (struct span){line, strlen(line)}, error);
+	while (good && w.n) good = survive_step(&w, 1, error);
 	return good;
 }
 
 static void all(const char *const *lines, size_t n, bool good) {
-	char error[300];
+	struct error error;
 	for (size_t i = 0; i < n; i++) {
-		REQUIRE(survives(lines[i], error) == good, "%s: %s", lines[i], error);
-		REQUIRE(good == !error[0], "%s: %s", lines[i], error); /* a refusal has a reason */
+		REQUIRE(survives(lines[i], &error) == good, "%s: %s", lines[i], error.text);
+		REQUIRE(good == !error.text[0], "%s: %s", lines[i], error.text); /* a refusal has a reason */
 	}
 }
 #define GOOD(lines) all(lines, ARRAY_SIZE(lines), true)

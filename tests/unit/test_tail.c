@@ -117,7 +117,8 @@ static void end_tail(void *t) {
 
 START_TEST(is_carried) {
 	struct tail t, other;
-	char error[CARRY_ERROR_MAX], text[16];
+	struct error error;
+	char text[16];
 	tail_init(&t);
 	tail_init(&other);
 	for (int i = 0; i < TAIL_LINES + 3; i++) {
@@ -126,7 +127,7 @@ START_TEST(is_carried) {
 	}
 	take(&t, "half");
 	struct saved s = carry_save_thing(carry_tail, &t);
-	ck_assert_msg(carry_load_thing(s, s.len, carry_tail, &other, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry_tail, &other, &error), "%s", error.text);
 	ck_assert_int_eq(tail_count(&other), TAIL_LINES + 1);
 	for (size_t i = 0; i <= TAIL_LINES; i++) ck_assert_str_eq(tail_line(&t, i), tail_line(&other, i));
 	take(&other, " whole\n");

@@ -275,19 +275,19 @@ static void fill(struct tape *t, int n) {
 }
 
 START_TEST(is_carried) {
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct tape a, b;
 	for (int n = 0; n < 200; n += 37) {
 		begin(&a);
 		fill(&a, n);
 		struct saved s = carry_save_thing(carry, &a);
 		begin(&b);
-		ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+		ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 		same(&a, &b, a.oldest);
 		ck_assert_uint_eq(a.bytes, b.bytes);
 		tape_free(&b);
 		tape_init(&b, 2000, 10); /* smaller bounds now: the oldest go */
-		ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+		ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 		same(&a, &b, MAX(a.oldest, a.next > 10 ? a.next - 10 : 1));
 		tape_free(&b);
 		tape_free(&a);
@@ -317,7 +317,7 @@ START_TEST(numbers_only_grow) {
 END_TEST
 
 START_TEST(begins_where_it_is_told) {
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	struct tape a, b;
 	begin(&a);
 	tape_begin(&a, 500, true);
@@ -325,7 +325,7 @@ START_TEST(begins_where_it_is_told) {
 	ck_assert(a.began == 500 && a.oldest == 500 && a.next == 501 && tape_at(&a, 500)->line.len == 1);
 	struct saved s = carry_save_thing(carry, &a);
 	begin(&b);
-	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, &error), "%s", error.text);
 	same(&a, &b, 500);
 	ck_assert_uint_eq(b.began, 500);
 	free(s.data);

@@ -216,12 +216,12 @@ static void end_other(void *thing) {
 
 START_TEST(an_upgrade) {
 	struct timers other = {0};
-	char error[CARRY_ERROR_MAX];
+	struct error error;
 	begin();
 	use("CronCreate", "{}", RECURRING);
 	call("toolu_a", "CronCreate", "{}");
 	struct saved s = carry_save_thing(carry_it, &t);
-	ck_assert_msg(carry_load_thing(s, s.len, carry_it, &other, error), "%s", error);
+	ck_assert_msg(carry_load_thing(s, s.len, carry_it, &other, &error), "%s", error.text);
 	ck_assert_str_eq(other.armed, t.armed);
 	ck_assert_str_eq(other.calls, t.calls);
 	timers_free(&other);

@@ -65,8 +65,8 @@ static void world_on_over(struct router *r, struct session *s) {
 	if (s == world.session) world.session = NULL;
 }
 
-static const char *world_on_keep(struct router *r, const struct session *s, char *error, size_t size) {
-	(void)r, (void)s, (void)error, (void)size;
+static const char *world_on_keep(struct router *r, const struct session *s, struct error *error) {
+	(void)r, (void)s, (void)error;
 	return NULL;
 }
 

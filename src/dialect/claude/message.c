@@ -152,13 +152,8 @@ static struct chunk wrap_prompt(const char *p, size_t n, struct span key, struct
 	return chunk_join(parts, ARRAY_SIZE(parts));
 }
 
-static bool put_error(char *error, size_t size, const char *text) {
-	snprintf(error, size, "%s", text);
-	return false;
-}
-
 /* Find the `prompt` or `content` of a `user` line without `message`, if it has exactly one of them. */
-static bool find_prompt(struct span line, struct span *key, struct span *value, char *error, size_t size) {
+static bool find_prompt(struct span line, struct span *key, struct span *value, struct error *error) {
 	struct span k, v;
 	size_t at = 0, found = 0;
 	while (span_next_member(line, &at, &k, &v)) {
@@ -167,12 +162,10 @@ static bool find_prompt(struct span line, struct span *key, struct span *value, 
 		*value = v;
 		found++;
 	}
-	if (found == 0)
-		return put_error(error, size, "a user line needs \"message\":{\"role\":\"user\",\"content\":\"...\"}");
+	if (found == 0) return error_set(error, "a user line needs \"message\":{\"role\":\"user\",\"content\":\"...\"}");
 	if (found > 1)
-		return put_error(
-			error, size,
-			"a user line has more than one prompt: write one \"message\":{\"role\":\"user\",\"content\":...}");
+		return error_set(
+			error, "a user line has more than one prompt: write one \"message\":{\"role\":\"user\",\"content\":...}");
 	return true;
 }
 
@@ -183,14 +176,14 @@ static struct span object_of(const char *p, size_t n) {
 	return line;
 }
 
-static bool modernise(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size) {
-	struct span key, value;
-	if (!find_prompt(object_of(p, n), &key, &value, error, size)) return false;
+static bool modernise(const char *p, size_t n, struct message *m, struct chunk *rewritten, struct error *error) {
+	struct span key = SPAN_NONE, value = SPAN_NONE;
+	if (!find_prompt(object_of(p, n), &key, &value, error)) return false;
 	struct chunk c = wrap_prompt(p, n, key, value);
-	if (!c.data) return put_error(error, size, "out of memory");
+	if (!c.data) return error_set(error, "out of memory");
 	if (!scan_envelope(c.data, c.len, &m->env)) {
 		chunk_drop(&c);
-		return put_error(error, size, "the line cannot be brought into the form with \"message\"");
+		return error_set(error, "the line cannot be brought into the form with \"message\"");
 	}
 	m->role = span_member(m->env.message, "role");
 	m->content = span_member(m->env.message, "content");
@@ -238,7 +231,7 @@ struct message_check {
 	struct span request_id;
 	struct survive survive;
 	struct check json; /* not zeroed from here */
-	char error[MESSAGE_ERROR_MAX];
+	struct error error;
 };
 
 static void begin(struct message_check *k, const char *p, size_t n) {
@@ -276,7 +269,7 @@ static bool give_verdict(struct message_check *k, bool good) {
 
 static bool refuse_json(struct message_check *k, const char *text, size_t at) {
 	bool too_many = text == too_many_members;
-	snprintf(k->error, sizeof k->error, "%s (byte %zu of the line)", text, at + 1);
+	error_set(&k->error, "%s (byte %zu of the line)", text, at + 1);
 	salvage(k->p, k->n, &k->m, &k->request_id);
 	if (too_many) k->m.code = PLENUM_E_TOO_MANY;
 	return give_verdict(k, false);
@@ -290,15 +283,14 @@ static bool begin_survive(struct message_check *k) {
 	m->role = k->json.message.role;
 	m->content = k->json.message.content;
 	k->request_id = readable_id(&m->env);
-	if (m->kind == MESSAGE_USER && !m->env.message.p &&
-		!modernise(k->p, k->n, m, &k->rewritten, k->error, sizeof k->error))
+	if (m->kind == MESSAGE_USER && !m->env.message.p && !modernise(k->p, k->n, m, &k->rewritten, &k->error))
 		return give_verdict(k, false);
 	/* An old form, which the child would answer without an id: the router moves the id to its place. */
 	if (m->kind == MESSAGE_REQUEST && !m->env.request_id.p) m->env.request_id = m->env.inner_request_id;
 	struct chunk new = k->rewritten;
 	struct span line = new.data ? object_of(new.data, new.len) : object_of(k->p, k->n);
 	if (m->kind == MESSAGE_USER && span_is_string(m->content)) m->text = m->content;
-	bool good = survive_begin(&k->survive, m, line, k->error, sizeof k->error);
+	bool good = survive_begin(&k->survive, m, line, &k->error);
 	return (!good || !k->survive.n) && give_verdict(k, good);
 }
 
@@ -310,7 +302,7 @@ bool message_check_step(struct message_check *k, size_t bytes) {
 		if (!valid_run(&k->json.json, bytes)) return false;
 		return end_scan(k->p, &k->json, &text, &at) ? begin_survive(k) : refuse_json(k, text, at);
 	}
-	bool good = survive_step(&k->survive, bytes, k->error, sizeof k->error);
+	bool good = survive_step(&k->survive, bytes, &k->error);
 	if (k->survive.too_many) k->m.code = PLENUM_E_TOO_MANY;
 	if (k->m.kind == MESSAGE_USER && !k->m.text.p) k->m.text = k->survive.first_text;
 	return (!good || !k->survive.n) && give_verdict(k, good);
@@ -320,20 +312,20 @@ bool message_check_result(struct message_check *k, struct message *m, struct chu
 						  struct span *request_id) {
 	*m = k->m;
 	*rewritten = k->rewritten;
-	*error = k->error;
+	*error = k->error.text;
 	*request_id = k->request_id;
 	k->rewritten = CHUNK_NONE;
 	return k->good;
 }
 
-bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
+bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, struct error *error,
 				   struct span *request_id) {
 	struct message_check k;
 	const char *text;
 	begin(&k, p, n);
 	while (!message_check_step(&k, n + 1)) {}
 	bool good = message_check_result(&k, m, rewritten, &text, request_id);
-	if (!good) snprintf(error, size, "%s", text);
+	if (!good) error_set(error, "%s", text);
 	return good;
 }
 

@@ -8,24 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool PRINTF_LIKE(3, 4) refuse(char *error, size_t size, const char *fmt, ...) {
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(error, size, fmt, ap);
-	va_end(ap);
-	return false;
-}
-
 /* A name that is compared byte by byte here, and by the child after unescaping, must have no escapes. */
 static bool is_plain(struct span s) {
 	return s.p && span_is_string(s) && !memchr(s.p, '\\', s.n);
 }
 
 /* Words that decide the routing of a line must have only one reading. */
-static bool check_word(struct span s, const char *where, const char *example, char *error, size_t size) {
-	if (!s.p) return refuse(error, size, "%s is missing: write %s", where, example);
-	if (!span_is_string(s)) return refuse(error, size, "%s is not a string: write %s", where, example);
-	if (!is_plain(s)) return refuse(error, size, "%s is spelled with escapes: write its letters as they are", where);
+static bool check_word(struct span s, const char *where, const char *example, struct error *error) {
+	if (!s.p) return error_set(error, "%s is missing: write %s", where, example);
+	if (!span_is_string(s)) return error_set(error, "%s is not a string: write %s", where, example);
+	if (!is_plain(s)) return error_set(error, "%s is spelled with escapes: write its letters as they are", where);
 	return true;
 }
 
@@ -35,18 +27,18 @@ static bool check_word(struct span s, const char *where, const char *example, ch
 #define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
 
 /* The id of a client's own request; the child never sees it, so a number is allowed, too. */
-static bool check_id(struct span id, const char *where, const char *example, char *error, size_t size) {
+static bool check_id(struct span id, const char *where, const char *example, struct error *error) {
 	int64_t number;
-	if (!id.p) return refuse(error, size, "%s is missing: write %s", where, example);
+	if (!id.p) return error_set(error, "%s is missing: write %s", where, example);
 	if (!span_is_string(id) && !span_int(id, &number))
-		return refuse(error, size, "%s is not a string (or an integer): write %s", where, example);
+		return error_set(error, "%s is not a string (or an integer): write %s", where, example);
 	return true;
 }
 
 /* The id of a request to the client: always a string. */
-static bool check_answered(struct span id, char *error, size_t size) {
-	if (!id.p) return refuse(error, size, "response.request_id is missing: write " ANSWER_EXAMPLE);
-	if (!span_is_string(id)) return refuse(error, size, "response.request_id is not a string: write " ANSWER_EXAMPLE);
+static bool check_answered(struct span id, struct error *error) {
+	if (!id.p) return error_set(error, "response.request_id is missing: write " ANSWER_EXAMPLE);
+	if (!span_is_string(id)) return error_set(error, "response.request_id is not a string: write " ANSWER_EXAMPLE);
 	return true;
 }
 
@@ -81,8 +73,7 @@ static struct members find_members(struct span obj, const struct span *names, si
 /* The place of a block: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
 struct place {
 	struct survive *walk;
-	char *error;
-	size_t size;
+	struct error *error;
 };
 
 static bool PRINTF_LIKE(2, 3) refuse_block(const struct place *at, const char *fmt, ...) {
@@ -96,7 +87,7 @@ static bool PRINTF_LIKE(2, 3) refuse_block(const struct place *at, const char *f
 		snprintf(where, sizeof where, "message.content[%zu].content[%zu]", lists[0].index, lists[1].index);
 	else
 		snprintf(where, sizeof where, "message.content[%zu]", lists[0].index);
-	return refuse(at->error, at->size, "%s %s", where, what);
+	return error_set(at->error, "%s %s", where, what);
 }
 
 static bool refuse_many(const struct place *at, const char *where) {
@@ -191,26 +182,26 @@ static void walk(struct survive *w, enum survive_kind kind, struct span list) {
 
 #define PROMPT_EXAMPLE "{\"role\":\"user\",\"content\":\"...\"}"
 
-static bool check_user(struct survive *w, const struct message *m, char *error, size_t size) {
+static bool check_user(struct survive *w, const struct message *m, struct error *error) {
 	struct span role = m->role, content = m->content;
 	if (!span_is_object(m->env.message))
-		return refuse(error, size, "`message` of a user line is not an object: write " PROMPT_EXAMPLE);
+		return error_set(error, "`message` of a user line is not an object: write " PROMPT_EXAMPLE);
 	if (!span_equals(role, "user"))
-		return refuse(error, size, "message.role of a user line is %s: write \"role\":\"user\"",
-					  role.p ? "not \"user\"" : "missing");
+		return error_set(error, "message.role of a user line is %s: write \"role\":\"user\"",
+						 role.p ? "not \"user\"" : "missing");
 	if (!content.p)
-		return refuse(error, size, "message.content is missing: write a string, or an array of content blocks");
+		return error_set(error, "message.content is missing: write a string, or an array of content blocks");
 	if (!span_is_string(content) && !span_is_array(content))
-		return refuse(error, size, "message.content is neither a string nor an array: the agent would never answer it");
+		return error_set(error, "message.content is neither a string nor an array: the agent would never answer it");
 	walk(w, SURVIVE_BLOCKS, content);
 	return true;
 }
 
 /* A client may add lines of the assistant to the conversation; a malformed one fails every later turn. */
-static bool check_assistant(struct survive *w, const struct message *m, char *error, size_t size) {
+static bool check_assistant(struct survive *w, const struct message *m, struct error *error) {
 	struct span content = m->content;
 	if (!span_is_object(m->env.message) || !span_is_array(content))
-		return refuse(error, size, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
+		return error_set(error, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
 	walk(w, SURVIVE_BLOCKS, content);
 	return true;
 }
@@ -238,33 +229,30 @@ static const struct request_rule {
 	{"rewind_conversation", "target_message_uuid", IS_STRING, true, "a string"},
 };
 
-static bool check_members(struct span request, struct span subtype, char *error, size_t size) {
+static bool check_members(struct span request, struct span subtype, struct error *error) {
 	for (size_t i = 0; i < ARRAY_SIZE(request_rules); i++) {
 		const struct request_rule *r = &request_rules[i];
 		if (!span_equals(subtype, r->subtype)) continue;
 		struct span s = span_member(request, r->member);
 		if (s.p ? (r->types & type_of(s)) != 0 : !r->required) continue;
-		return refuse(error, size, "request.%s of %s must be %s", r->member, r->subtype, r->say);
+		return error_set(error, "request.%s of %s must be %s", r->member, r->subtype, r->say);
 	}
 	return true;
 }
 
 /* 2.1.332 ends at a url that is not a string; it checks the other members more carefully. */
-static bool check_server(struct survive *w, struct span name, struct span config, char *error, size_t size) {
+static bool check_server(struct survive *w, struct span name, struct span config, struct error *error) {
 	static const struct span names[] = {NAME("url")};
 	int n = name.n > 60 ? 60 : (int)name.n;
 	if (!span_is_object(config))
-		return refuse(error, size,
-					  "the MCP server %.*s has no object as its configuration: write {\"command\":\"...\"}", n, name.p);
+		return error_set(error, "the MCP server %.*s has no object as its configuration: write {\"command\":\"...\"}",
+						 n, name.p);
 	struct members m = find_members(config, names, ARRAY_SIZE(names));
 	w->too_many = m.too_many;
-	if (m.too_many)
-		return refuse(error, size, "the MCP server %.*s has more than %zu members", n, name.p, LIMITS_MEMBERS);
-	if (m.disguised)
-		return refuse(error, size, "the MCP server %.*s has a key that is spelled with escapes", n, name.p);
+	if (m.too_many) return error_set(error, "the MCP server %.*s has more than %zu members", n, name.p, LIMITS_MEMBERS);
+	if (m.disguised) return error_set(error, "the MCP server %.*s has a key that is spelled with escapes", n, name.p);
 	if (!m.value[0].p || span_is_string(m.value[0])) return true;
-	return refuse(error, size, "the MCP server %.*s has a url that is no string: write \"url\":\"http://...\"", n,
-				  name.p);
+	return error_set(error, "the MCP server %.*s has a url that is no string: write \"url\":\"http://...\"", n, name.p);
 }
 
 /* Names that every JavaScript object has: 2.1.332 finds them in its table of events, and ends. */
@@ -273,17 +261,16 @@ static const char *const no_events[] = {
 	"propertyIsEnumerable", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 };
 
-static bool check_event(struct span event, char *error, size_t size) {
+static bool check_event(struct span event, struct error *error) {
 	bool known = is_plain(event);
 	for (size_t i = 0; known && i < ARRAY_SIZE(no_events); i++) known = !span_equals(event, no_events[i]);
-	return known ||
-		   refuse(error, size, "request.hooks has %.*s, which is no hook event: write one such as \"PreToolUse\"",
-				  event.n > 60 ? 60 : (int)event.n, event.p);
+	return known || error_set(error, "request.hooks has %.*s, which is no hook event: write one such as \"PreToolUse\"",
+							  event.n > 60 ? 60 : (int)event.n, event.p);
 }
 
-static bool check_body(struct survive *w, struct span request, struct span subtype, char *error, size_t size) {
+static bool check_body(struct survive *w, struct span request, struct span subtype, struct error *error) {
 	bool sets = span_equals(subtype, "mcp_set_servers"), initializes = span_equals(subtype, "initialize");
-	if (!check_members(request, subtype, error, size)) return false;
+	if (!check_members(request, subtype, error)) return false;
 	if (sets) walk(w, SURVIVE_SERVERS, span_member(request, "servers"));
 	if (!initializes) return true;
 	walk(w, SURVIVE_SERVERS, span_member(request, "mcpServers"));
@@ -291,65 +278,64 @@ static bool check_body(struct survive *w, struct span request, struct span subty
 	return true;
 }
 
-static bool check_request(struct survive *w, const struct message *m, char *error, size_t size) {
+static bool check_request(struct survive *w, const struct message *m, struct error *error) {
 	const struct envelope *e = &m->env;
 	if (!e->request.p && e->subtype.p)
-		return refuse(error, size, "`request` is missing: the subtype stands inside it, as in " REQUEST_EXAMPLE);
-	if (!e->request.p) return refuse(error, size, "`request` is missing: write " REQUEST_EXAMPLE);
-	if (!span_is_object(e->request)) return refuse(error, size, "`request` is not an object: write " REQUEST_EXAMPLE);
-	return check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error, size) &&
-		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error, size) &&
-		   check_body(w, e->request, e->inner_subtype, error, size);
+		return error_set(error, "`request` is missing: the subtype stands inside it, as in " REQUEST_EXAMPLE);
+	if (!e->request.p) return error_set(error, "`request` is missing: write " REQUEST_EXAMPLE);
+	if (!span_is_object(e->request)) return error_set(error, "`request` is not an object: write " REQUEST_EXAMPLE);
+	return check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error) &&
+		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error) &&
+		   check_body(w, e->request, e->inner_subtype, error);
 }
 
-static bool check_answer(const struct message *m, char *error, size_t size) {
+static bool check_answer(const struct message *m, struct error *error) {
 	const struct envelope *e = &m->env;
-	if (e->request.p) return refuse(error, size, "a control_response has no `request`: write " ANSWER_EXAMPLE);
+	if (e->request.p) return error_set(error, "a control_response has no `request`: write " ANSWER_EXAMPLE);
 	if (!span_is_object(e->response))
-		return refuse(error, size, "`response` is %s: write " ANSWER_EXAMPLE,
-					  e->response.p ? "not an object" : "missing");
+		return error_set(error, "`response` is %s: write " ANSWER_EXAMPLE, e->response.p ? "not an object" : "missing");
 	if (!e->inner_request_id.p && e->request_id.p)
-		return refuse(error, size, "request_id stands beside `response`, it belongs inside: write " ANSWER_EXAMPLE);
-	return check_answered(e->inner_request_id, error, size);
+		return error_set(error, "request_id stands beside `response`, it belongs inside: write " ANSWER_EXAMPLE);
+	return check_answered(e->inner_request_id, error);
 }
 
 /* Without the metadata, known only to the child, this line stops it permanently. */
-static bool check_system(const struct message *m, char *error, size_t size) {
+static bool check_system(const struct message *m, struct error *error) {
 	if (m->env.subtype.p && span_is_string(m->env.subtype) && !is_plain(m->env.subtype))
-		return refuse(error, size, "`subtype` is spelled with escapes: write its letters as they are");
+		return error_set(error, "`subtype` is spelled with escapes: write its letters as they are");
 	if (span_equals(m->env.subtype, "compact_boundary"))
-		return refuse(
-			error, size,
+		return error_set(
+			error,
 			"compact_boundary is the agent's own line: to compact the conversation, send the prompt \"/compact\"");
 	return true;
 }
 
 /* For lines that routing passes on without reading them. */
-static bool check_other(struct survive *w, const struct message *m, struct span line, char *error, size_t size) {
+static bool check_other(struct survive *w, const struct message *m, struct span line, struct error *error) {
 	struct span type = m->env.type;
-	if (span_equals(type, "assistant")) return check_assistant(w, m, error, size);
-	if (span_equals(type, "system")) return check_system(m, error, size);
+	if (span_equals(type, "assistant")) return check_assistant(w, m, error);
+	if (span_equals(type, "system")) return check_system(m, error);
 	if (span_equals(type, "update_environment_variables") && !span_is_object(span_member(line, "variables")))
-		return refuse(error, size, "`variables` is missing or no object: write \"variables\":{\"NAME\":\"value\"}");
+		return error_set(error, "`variables` is missing or no object: write \"variables\":{\"NAME\":\"value\"}");
 	return true;
 }
 
-bool survive_begin(struct survive *w, const struct message *m, struct span line, char *error, size_t size) {
+bool survive_begin(struct survive *w, const struct message *m, struct span line, struct error *error) {
 	*w = (struct survive){0};
 	if (!m->env.type.p && m->env.subtype.p)
-		return refuse(error, size, "`type` is missing: to send a request write " REQUEST_EXAMPLE);
-	if (!check_word(m->env.type, "`type`", "\"type\":\"user\" or another message type", error, size)) return false;
+		return error_set(error, "`type` is missing: to send a request write " REQUEST_EXAMPLE);
+	if (!check_word(m->env.type, "`type`", "\"type\":\"user\" or another message type", error)) return false;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		return check_user(w, m, error, size);
+		return check_user(w, m, error);
 	case MESSAGE_REQUEST:
-		return check_request(w, m, error, size);
+		return check_request(w, m, error);
 	case MESSAGE_ANSWER:
-		return check_answer(m, error, size);
+		return check_answer(m, error);
 	case MESSAGE_CANCEL:
-		return check_id(m->env.request_id, "request_id", CANCEL_EXAMPLE, error, size);
+		return check_id(m->env.request_id, "request_id", CANCEL_EXAMPLE, error);
 	case MESSAGE_OTHER:
-		return check_other(w, m, line, error, size);
+		return check_other(w, m, line, error);
 	}
 	return true;
 }
@@ -362,19 +348,19 @@ static bool next_entry(struct survive_list *l, struct span *key, struct span *va
 }
 
 static bool check_entry(struct survive *w, const struct survive_list *l, struct span key, struct span value,
-						char *error, size_t size) {
+						struct error *error) {
 	switch (l->kind) {
 	case SURVIVE_SERVERS:
-		return check_server(w, key, value, error, size);
+		return check_server(w, key, value, error);
 	case SURVIVE_EVENTS:
-		return check_event(key, error, size);
+		return check_event(key, error);
 	case SURVIVE_BLOCKS:
 		break;
 	}
-	return check_block(value, &(struct place){w, error, size});
+	return check_block(value, &(struct place){w, error});
 }
 
-bool survive_step(struct survive *w, size_t bytes, char *error, size_t size) {
+bool survive_step(struct survive *w, size_t bytes, struct error *error) {
 	for (size_t done = 0; w->n && done < bytes;) {
 		struct survive_list *l = &w->lists[w->n - 1];
 		struct span key = SPAN_NONE, value;
@@ -385,7 +371,7 @@ bool survive_step(struct survive *w, size_t bytes, char *error, size_t size) {
 		}
 		done += l->at - from;
 		size_t depth = w->n;
-		if (!check_entry(w, l, key, value, error, size)) return false;
+		if (!check_entry(w, l, key, value, error)) return false;
 		if (w->n == depth) l->index++; /* else once the walk is back from the nested list */
 	}
 	return true;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "dialect/message.h"
 
 enum survive_kind { SURVIVE_BLOCKS, SURVIVE_SERVERS, SURVIVE_EVENTS };
@@ -22,8 +23,8 @@ struct survive {
 	bool too_many;          /* refused for a limit on a count */
 };
 
-/* m is filled except for its text; line is the object without leading spaces. False: error[0..size) has the error and
+/* m is filled except for its text; line is the object without leading spaces. False: error has the error and
  * the correct form. True: no error so far; survive_step() checks the rest. */
-bool survive_begin(struct survive *w, const struct message *m, struct span line, char *error, size_t size);
+bool survive_begin(struct survive *w, const struct message *m, struct span line, struct error *error);
 /* Check about this many bytes more; it is over when no list is left. False as above. */
-bool survive_step(struct survive *w, size_t bytes, char *error, size_t size);
+bool survive_step(struct survive *w, size_t bytes, struct error *error);

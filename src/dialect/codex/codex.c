@@ -166,9 +166,9 @@ static const struct jsonrpc_rules rules = {
 	.read = read_message,
 };
 
-static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
+static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, struct error *error,
 				  struct span *request_id) {
-	return jsonrpc_check(&rules, p, n, m, rewritten, error, size, request_id);
+	return jsonrpc_check(&rules, p, n, m, rewritten, error, request_id);
 }
 
 static struct message_check *check_new(const char *p, size_t n) {
