@@ -538,21 +538,25 @@ static struct session *awaited(struct request *q, bool *created) {
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-static json_t *pending_ids(const struct attachment *a) {
-	json_t *all = json_array();
+static void put_pending_ids(struct buf *b, const struct attachment *a) {
 	struct pending *p;
+	reply_begin_list(b, "pending");
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node)
-		if (asks_may_answer(a, p)) reply_append(&all, reply_string(p->id));
-	return all;
+		if (asks_may_answer(a, p)) reply_item(b, p->id);
+	reply_end_list(b);
 }
 
-static json_t *others(const struct attachment *me) {
-	json_t *all = json_array();
+static void put_others(struct buf *b, const struct attachment *me) {
 	struct attachment *a;
 	size_t n = 0;
-	LIST_FOR_EACH (a, &me->session->attachments, struct attachment, node)
-		if (a != me && n++ < OTHERS_MAX) reply_append(&all, reply_client(a->client));
-	return all;
+	reply_begin_list(b, "attachments");
+	LIST_FOR_EACH (a, &me->session->attachments, struct attachment, node) {
+		size_t from = b->len;
+		if (a == me || n++ >= OTHERS_MAX) continue;
+		reply_put_client(b, a->client);
+		reply_end_entry(b, from);
+	}
+	reply_end_list(b);
 }
 
 /* Return true if the member does not count, though it is there: it is a property of the session itself. */
@@ -565,22 +569,21 @@ static bool is_fixed(const struct request *q, const char *member, const struct s
 }
 
 /* Name the words of one array that are not in the launch. */
-static void put_words(const struct request *q, const char *member, const struct words *had, json_t **all) {
+static void put_words(const struct request *q, const char *member, const struct words *had, struct buf *all) {
 	struct names names = {0};
 	json_t *word;
 	size_t i;
-	for (size_t k = 0; k < had->n; k++)
-		if (!names_add(&names, had->v[k], strlen(had->v[k]))) reply_append(all, NULL); /* no memory */
+	for (size_t k = 0; k < had->n; k++) all->failed |= !names_add(&names, had->v[k], strlen(had->v[k]));
 	json_array_foreach(json_object_get(q->body, member), i, word) {
 		if (!names_have(&names, json_string_value(word), json_string_length(word)))
-			reply_append(all, json_incref(word));
+			reply_item(all, json_string_value(word));
 	}
 	names_free(&names);
 }
 
 /* List options that the child does not have: it was there before, or is starting for another client. The environment
  * of a program that stands in for the CLI has too many variables of no importance. */
-static void put_late(const struct request *q, const struct session *s, json_t **all) {
+static void put_late(const struct request *q, const struct session *s, struct buf *all) {
 	struct words args = {0}, env = {0};
 	const char *name;
 	json_t *value;
@@ -589,35 +592,37 @@ static void put_late(const struct request *q, const struct session *s, json_t **
 		_cleanup_free_ char *word = str_printf("%s=%s", name, json_string_value(value) ? json_string_value(value) : "");
 		ok = ok && word && words_add(&env, word);
 	}
-	if (!ok) reply_append(all, NULL);
-	if (!flag(q, "env_only", false) && !launch_has_env(&s->launch, &env)) reply_append(all, reply_string("env"));
-	if (args.n && !words_same(&args, &s->launch.args)) reply_append(all, reply_string("args"));
+	all->failed |= !ok;
+	if (!flag(q, "env_only", false) && !launch_has_env(&s->launch, &env)) reply_item(all, "env");
+	if (args.n && !words_same(&args, &s->launch.args)) reply_item(all, "args");
 	put_words(q, "argv", &s->launch.argv, all);
 	words_free(&args);
 	words_free(&env);
 }
 
-/* Set `ignored`, the options for a child that do not count, and the reason. */
-static void put_ignored(json_t **o, const struct request *q, const struct session *s) {
+/* Write `ignored`, the options for a child that do not count, and the reason. */
+static void put_ignored(struct buf *b, const struct request *q, const struct session *s) {
 	static const char *const fixed[] = {"profile", "cwd", "resume", "fork"};
-	json_t *all = json_array();
+	size_t before = b->len;
+	reply_begin_list(b, "ignored");
+	size_t empty = b->len;
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		if (is_fixed(q, fixed[i], s)) reply_append(&all, reply_string(fixed[i]));
-	size_t n = json_array_size(all);
-	put_late(q, s, &all);
-	bool late = json_array_size(all) > n;
-	if (all && !json_array_size(all)) {
-		json_decref(all);
+		if (is_fixed(q, fixed[i], s)) reply_item(b, fixed[i]);
+	size_t from = b->len;
+	put_late(q, s, b);
+	bool late = b->len > from;
+	if (b->len == empty) {
+		b->len = before;
 		return;
 	}
-	reply_set(o, "ignored", all);
+	reply_end_list(b);
 	const char *why = "the session keeps its profile, directory and conversation";
 	if (late && !may_bring(q))
 		why = "only a driver that may be an approver brings something for the CLI of a session, before its start";
 	else if (late)
 		why = s->agent ? "the CLI of the session was started before"
 					   : "the CLI of the session is being started for another client";
-	reply_set(o, "ignored_why", reply_string(why));
+	notice_text(b, "ignored_why", why);
 }
 
 /* Write the state that earlier clients know from the tape (core/snapshot.h). Programs that replace the CLI get only the
@@ -637,24 +642,35 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	struct session *s = a->session;
-	json_t *o = reply_pack(
-		"{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
-		"conversation_id", session_conversation(s), "state", session_state_name(session_name_state(s)), "profile",
-		session_profile(s), "cwd", reply_string(s->launch.cwd), "seq", (json_int_t)s->tape.next, "oldest_seq",
-		(json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments", others(a),
-		"protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver", "approve", a->approve,
-		"client", (json_int_t)q->client->id);
-	reply_put_peer(&o, q->client);
-	reply_set(&o, "dialect", reply_string(session_dialect(s)->name));
-	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
-	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
-	reply_set(&o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
-	if (!created) put_ignored(&o, q, s);
-	if (s->version) reply_set(&o, "version", reply_string(s->version));
-	if (s->agent && s->agent->program) reply_set(&o, "program", reply_string(s->agent->program));
-	struct buf more = NOTICE_INIT;
-	if (!q->client->filter.quiet) put_snapshot(&more, s);
-	reply_with(q, o, &more);
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", s->name);
+	notice_flag(&b, "created", created);
+	notice_text(&b, "conversation_id", session_conversation(s));
+	notice_text(&b, "state", session_state_name(session_name_state(s)));
+	notice_text(&b, "profile", session_profile(s));
+	notice_text(&b, "cwd", s->launch.cwd);
+	notice_number(&b, "seq", (int64_t)s->tape.next);
+	notice_number(&b, "oldest_seq", (int64_t)s->tape.oldest);
+	notice_flag(&b, "replay_cut", start.cut);
+	put_pending_ids(&b, a);
+	put_others(&b, a);
+	notice_number(&b, "protocol", PLENUM_PROTOCOL_VERSION);
+	notice_text(&b, "role", a->observer ? "observer" : "driver");
+	notice_flag(&b, "approve", a->approve);
+	notice_number(&b, "client", (int64_t)q->client->id);
+	reply_put_peer(&b, q->client);
+	notice_text(&b, "dialect", session_dialect(s)->name);
+	if (session_pid(s))
+		notice_number(&b, "pid", session_pid(s));
+	else
+		notice_text(&b, "pid", NULL);
+	if (guards_lost(&s->registry)) notice_flag(&b, "guards_lost", true);
+	notice_number(&b, "attachments_total", (int64_t)s->n_attachments - 1);
+	if (!created) put_ignored(&b, q, s);
+	if (s->version) notice_text(&b, "version", s->version);
+	if (s->agent && s->agent->program) notice_text(&b, "program", s->agent->program);
+	if (!q->client->filter.quiet) put_snapshot(&b, s);
+	reply(q, &b);
 }
 
 static void apply_shim(struct request *q, struct attachment *a, bool created) {

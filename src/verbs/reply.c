@@ -13,45 +13,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static int put(const char *data, size_t n, void *b) {
-	return buf_put(b, data, n) ? 0 : -1;
-}
-
-/* Not json_dumps(): without memory within a key it drops the key and returns success (jansson 2.14). */
-static char *dump(const json_t *body) {
-	struct buf b = BUF_INIT(SIZE_MAX);
-	if (json_dump_callback(body, put, &b, JSON_COMPACT) == 0) return buf_steal(&b, NULL);
-	buf_free(&b);
-	return NULL;
-}
-
-void reply(struct request *q, json_t *body) {
-	struct buf more = NOTICE_INIT;
-	reply_with(q, body, &more);
-}
-
-/* Insert the members before the end of the body, without a copy of them: they may be many. */
-static struct chunk join(const struct dialect *d, struct span id, const char *body, const struct buf *more) {
+/* The members before the end of an answer without any, without a copy of them: they may be many. */
+static struct chunk join(const struct dialect *d, struct span id, const struct buf *members) {
 	struct buf b = NOTICE_INIT;
-	d->put_success(&b, id, body);
-	if (b.failed || more->failed) {
+	d->put_success(&b, id, "{}");
+	if (b.failed || members->failed) {
 		buf_free(&b);
 		return CHUNK_NONE;
 	}
-	size_t comma = more->len && strcmp(body, "{}") == 0;
+	size_t comma = members->len > 0;
 	struct chunk parts[] = {{NULL, b.data, b.len - strlen(d->success_end)},
-							{NULL, more->data + comma, more->len - comma},
+							{NULL, members->data + comma, members->len - comma},
 							{NULL, d->success_end, strlen(d->success_end)}};
 	struct chunk line = chunk_join(parts, ARRAY_SIZE(parts));
 	buf_free(&b);
 	return line;
 }
 
-void reply_with(struct request *q, json_t *body, struct buf *more) {
-	_cleanup_free_ char *text = body ? dump(body) : NULL;
-	struct chunk line = text ? join(q->client->dialect, q->id, text, more) : CHUNK_NONE;
-	buf_free(more);
-	json_decref(body);
+void reply(struct request *q, struct buf *members) {
+	struct chunk line = join(q->client->dialect, q->id, members);
+	buf_free(members);
 	if (line.data)
 		client_post(q->client, line);
 	else
@@ -89,14 +70,23 @@ void reply_private(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, TRUST_PRIVATE_TEXT, name);
 }
 
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+#define DEPTH_MAX 16 /* levels; no verb takes more than three */
+
 static void lose(json_t **whole) {
 	json_decref(*whole);
 	*whole = NULL;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* A failed call has freed the value. */
+static void set(json_t **object, const char *key, json_t *value) {
+	if (json_object_set_new_nocheck(*object, key, value) < 0) lose(object);
+}
 
-#define DEPTH_MAX 16 /* levels; no verb takes more than three */
+static void append(json_t **array, json_t *value) {
+	if (json_array_insert_new(*array, json_array_size(*array), value) < 0) lose(array);
+}
 
 /* An invalid value has its own error, or there is no memory. */
 static json_t *read_error(const char **error, const char *text) {
@@ -116,7 +106,7 @@ static json_t *read_string(struct span text, const char **error) {
 static json_t *read_array(struct span text, int depth, const char **error) {
 	json_t *array = json_array();
 	struct span item;
-	for (size_t at = 0; array && span_next(text, &at, &item);) reply_append(&array, read_value(item, depth, error));
+	for (size_t at = 0; array && span_next(text, &at, &item);) append(&array, read_value(item, depth, error));
 	return array;
 }
 
@@ -129,7 +119,7 @@ static json_t *read_object(struct span text, int depth, const char **error) {
 		if (!key) *error = "a key holds \\u0000";
 		if (twice) *error = "a key stands twice in one object";
 		if (key && !twice)
-			reply_set(&object, key, read_value(value, depth, error));
+			set(&object, key, read_value(value, depth, error));
 		else
 			lose(&object);
 	}
@@ -294,38 +284,34 @@ static struct standing standing_of(const struct client *c) {
 	return (struct standing){trust_name(t), why, s ? s->name : NULL};
 }
 
-void reply_put_peer(json_t **o, const struct client *c) {
+void reply_put_peer(struct buf *b, const struct client *c) {
 	struct standing is = standing_of(c);
-	reply_set(o, "peer", reply_string(is.peer));
-	if (is.why) reply_set(o, "why", reply_string(is.why));
-	if (is.agent_of) reply_set(o, "agent_of", reply_string(is.agent_of));
+	notice_text(b, "peer", is.peer);
+	if (is.why) notice_text(b, "why", is.why);
+	if (is.agent_of) notice_text(b, "agent_of", is.agent_of);
 }
 
 void reply_put_client(struct buf *b, const struct client *c) {
 	const struct attachment *a = c->attachment;
-	struct standing is = standing_of(c);
 	notice_number(b, "client", (int64_t)c->id);
 	notice_text(b, "name", c->name);
 	notice_number(b, "uid", c->peer.uid);
 	notice_number(b, "pid", c->peer.pid);
 	notice_text(b, "program", c->program);
-	notice_text(b, "peer", is.peer);
-	if (is.why) notice_text(b, "why", is.why);
-	if (is.agent_of) notice_text(b, "agent_of", is.agent_of);
+	reply_put_peer(b, c);
 	if (!a) return;
 	notice_text(b, "role", a->observer ? "observer" : "driver");
 	notice_flag(b, "approve", a->approve);
 }
 
-json_t *reply_client(const struct client *c) {
-	struct buf b = NOTICE_INIT;
-	struct parse_error error;
-	reply_put_client(&b, c);
-	buf_putc(&b, '}');
-	if (!b.failed) b.data[0] = '{';
-	json_t *o = b.failed ? NULL : parse_json(b.data, b.len, 0, &error);
-	buf_free(&b);
-	return o;
+size_t reply_begin_object(struct buf *b, const char *name) {
+	buf_printf(b, ",\"%s\":", name);
+	return b->len;
+}
+
+void reply_end_object(struct buf *b, size_t from) {
+	if (!b->failed) b->data[from] = '{'; /* was the comma before its first member */
+	buf_putc(b, '}');
 }
 
 void reply_begin_list(struct buf *b, const char *name) {
@@ -333,89 +319,16 @@ void reply_begin_list(struct buf *b, const char *name) {
 }
 
 void reply_end_entry(struct buf *b, size_t from) {
-	if (!b->failed) b->data[from] = '{';
-	buf_puts(b, "},");
+	reply_end_object(b, from);
+	buf_putc(b, ',');
+}
+
+void reply_item(struct buf *b, const char *text) {
+	str_put_json(b, text, strlen(text));
+	buf_putc(b, ',');
 }
 
 void reply_end_list(struct buf *b) {
 	if (!b->failed && b->data[b->len - 1] == ',') b->len--;
 	buf_putc(b, ']');
-}
-
-json_t *reply_text(const char *text, size_t n) {
-	json_t *value = json_stringn(text, n);
-	if (value) return value;
-	struct buf b = NOTICE_INIT;
-	str_put_json(&b, text, n);
-	struct parse_error error;
-	if (!b.failed) value = parse_json(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-	buf_free(&b);
-	return value;
-}
-
-json_t *reply_string(const char *text) {
-	return text ? reply_text(text, strlen(text)) : json_null();
-}
-
-/* A failed call has freed the value. */
-void reply_set(json_t **object, const char *key, json_t *value) {
-	if (!*object)
-		json_decref(value);
-	else if (json_object_set_new_nocheck(*object, key, value) < 0)
-		lose(object);
-}
-
-void reply_append(json_t **array, json_t *value) {
-	if (!*array)
-		json_decref(value);
-	else if (json_array_insert_new(*array, json_array_size(*array), value) < 0)
-		lose(array);
-}
-
-/* A va_list shared by functions must be behind a pointer. */
-struct arguments {
-	va_list list;
-};
-
-static json_t *pack_object(const char **format, struct arguments *a);
-
-static json_t *pack_value(const char **format, struct arguments *a) {
-	switch (*(*format)++) {
-	case '{':
-		return pack_object(format, a);
-	case 's':
-		*format += **format == '?';
-		return reply_string(va_arg(a->list, const char *));
-	case 'b':
-		return json_boolean(va_arg(a->list, int));
-	case 'i':
-		return json_integer(va_arg(a->list, int));
-	case 'I':
-		return json_integer(va_arg(a->list, json_int_t));
-	case 'o':
-		return va_arg(a->list, json_t *);
-	default:
-		abort(); /* invalid format */
-	}
-}
-
-/* Pack an object after its brace. All arguments are consumed, also after a failure. */
-static json_t *pack_object(const char **format, struct arguments *a) {
-	json_t *o = json_object();
-	while (**format && **format != '}') {
-		if (*(*format)++ != 's') continue; /* a comma */
-		const char *key = va_arg(a->list, const char *);
-		++*format; /* the colon */
-		reply_set(&o, key, pack_value(format, a));
-	}
-	*format += **format == '}';
-	return o;
-}
-
-json_t *reply_pack(const char *format, ...) {
-	struct arguments a;
-	va_start(a.list, format);
-	json_t *value = pack_value(&format, &a);
-	va_end(a.list);
-	return value;
 }

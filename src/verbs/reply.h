@@ -31,10 +31,8 @@ struct member {
 	enum least least;
 };
 
-/* Send the answer. Takes ownership of body. */
-void reply(struct request *q, json_t *body);
-/* The same with additional members (`,"name":value` each) at its end, unchanged. Frees more. */
-void reply_with(struct request *q, json_t *body, struct buf *more);
+/* Send the answer; members: built by notice_text() and the like, and the functions below. Frees them. */
+void reply(struct request *q, struct buf *members);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Refuse: another session has the requested conversation. ending: the answer says that it will soon be free. */
 void reply_in_use(struct request *q, const struct session *holder, bool ending);
@@ -52,28 +50,19 @@ bool reply_list_ok(struct request *q, const char *member, size_t n);
 /* Return true if every member is known, of its type, and allowed for this peer; else send an error that names it. The
  * list ends with a NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
-/* Set `peer`, the class of a client or of its attachment; `why`, if the class is not the highest; `agent_of`, the
+/* Write `peer`, the class of a client or of its attachment; `why`, if the class is not the highest; `agent_of`, the
  * session whose agent started it. */
-void reply_put_peer(json_t **o, const struct client *c);
-/* Describe a client: name, uid, pid, program, role. As a tree, or as text: members with a comma before each. */
-json_t *reply_client(const struct client *c);
+void reply_put_peer(struct buf *b, const struct client *c);
+/* Describe a client: name, uid, pid, program, peer, role. */
 void reply_put_client(struct buf *b, const struct client *c);
-/* Build lists as text, for thousands of entries: a tree takes ten times as long. An entry is the text appended since
- * `from`, members with a comma before each. */
+/* An object as a member. Return its place for the end; it has one member or more. */
+size_t reply_begin_object(struct buf *b, const char *name);
+void reply_end_object(struct buf *b, size_t from);
+/* A list as a member. An entry is the members appended since `from`, or a string. */
 void reply_begin_list(struct buf *b, const char *name);
 void reply_end_entry(struct buf *b, size_t from);
+void reply_item(struct buf *b, const char *text);
 void reply_end_list(struct buf *b);
 
-/* Build answers. Text may be any bytes: invalid UTF-8 becomes U+FFFD, so that a name, a path or text of the child does
- * not lose an entry. They return NULL only without memory; each accepts NULL for a failed part and then returns NULL,
- * so that reply() answers with an error and no list lacks an entry.
- *
- * reply_pack() takes the formats of json_pack() for objects: {, }, s, s?, b, i, I, o. */
-json_t *reply_pack(const char *format, ...);
-json_t *reply_text(const char *text, size_t n);
-json_t *reply_string(const char *text); /* NULL: null */
-void reply_set(json_t **object, const char *key, json_t *value);
-void reply_append(json_t **array, json_t *value);
-
-/* These lose invalid UTF-8, or a failure. */
+/* Answers are text: a tree takes ten times as long, and these lose invalid UTF-8, or a failure. */
 #pragma GCC poison json_pack json_string json_object_set_new json_array_append_new json_object_update

@@ -23,7 +23,6 @@
 #include "verbs/attach.h"
 #include "verbs/reply.h"
 #include "wire/limits.h"
-#include "wire/parse.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -68,7 +67,7 @@ static const char *default_profile(const struct request *q) {
 
 /* --- hello, list, status ------------------------------------------------------------------------------------------ */
 
-static json_t *limits_json(const struct settings *s) {
+static void put_limits(struct buf *b, const struct settings *s) {
 	const struct limits *l = &s->limits;
 	const struct {
 		const char *name;
@@ -105,24 +104,27 @@ static json_t *limits_json(const struct settings *s) {
 		{"matcher", LIMITS_MATCHER},
 		{PLENUM_M_INITS, LIMITS_INITS},
 	};
-	json_t *o = json_object();
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) reply_set(&o, limits[i].name, json_integer(limits[i].value));
-	return o;
+	size_t from = reply_begin_object(b, "limits");
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) notice_number(b, limits[i].name, limits[i].value);
+	reply_end_object(b, from);
 }
 
 /* List each uid with charges; a client of another uid sees only its own. */
-static json_t *shares_json(const struct request *q) {
+static void put_shares(struct buf *b, const struct request *q) {
 	const struct shares *all = &q->router->shares;
-	json_t *list = json_array();
+	reply_begin_list(b, "shares");
 	for (const struct share *s = all->by_uid; s; s = s->hh.next) {
+		size_t from = b->len;
 		if (s->uid != q->client->peer.uid && !client_is_ours(q->client)) continue;
-		reply_append(&list,
-					 reply_pack("{s:I,s:b,s:I,s:I,s:I,s:I}", "uid", (json_int_t)s->uid, "limited",
-								share_is_limited(all, s->uid), "sessions", (json_int_t)s->held[SHARE_SESSIONS],
-								"clients", (json_int_t)s->held[SHARE_CLIENTS], "bytes",
-								(json_int_t)s->held[SHARE_BYTES], "requests", (json_int_t)s->held[SHARE_REQUESTS]));
+		notice_number(b, "uid", s->uid);
+		notice_flag(b, "limited", share_is_limited(all, s->uid));
+		notice_number(b, "sessions", (int64_t)s->held[SHARE_SESSIONS]);
+		notice_number(b, "clients", (int64_t)s->held[SHARE_CLIENTS]);
+		notice_number(b, "bytes", (int64_t)s->held[SHARE_BYTES]);
+		notice_number(b, "requests", (int64_t)s->held[SHARE_REQUESTS]);
+		reply_end_entry(b, from);
 	}
-	return list;
+	reply_end_list(b);
 }
 
 /* Write the names of all that a client may rely on: features, verbs, members of verbs, events. */
@@ -131,17 +133,25 @@ static void put_capabilities(struct buf *b);
 static void verb_hello(struct request *q) {
 	struct router *r = q->router;
 	struct client *c = q->client;
-	struct buf more = BUF_INIT(SIZE_MAX / 4);
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	if (!attach_name(q)) return;
-	put_capabilities(&more);
-	json_t *peer = reply_pack("{s:i,s:i,s:i,s:s,s:b}", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid",
-							  (int)c->peer.pid, "program", c->program, "may_approve", trust_may_approve(r, c));
-	reply_put_peer(&peer, c);
-	json_t *o = reply_pack("{s:s,s:i,s:o,s:o,s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION, "protocol",
-						   PLENUM_PROTOCOL_VERSION, "limits", limits_json(r->settings), "peer", peer, "socket",
-						   host(r)->socket_path, "pid", (int)getpid(), "default_profile", default_profile(q), "client",
-						   (json_int_t)c->id);
-	reply_with(q, o, &more);
+	notice_text(&b, "version", PLENUM_VERSION);
+	notice_number(&b, "protocol", PLENUM_PROTOCOL_VERSION);
+	put_limits(&b, r->settings);
+	size_t from = reply_begin_object(&b, "peer");
+	notice_number(&b, "uid", c->peer.uid);
+	notice_number(&b, "gid", c->peer.gid);
+	notice_number(&b, "pid", c->peer.pid);
+	notice_text(&b, "program", c->program);
+	notice_flag(&b, "may_approve", trust_may_approve(r, c));
+	reply_put_peer(&b, c);
+	reply_end_object(&b, from);
+	notice_text(&b, "socket", host(r)->socket_path);
+	notice_number(&b, "pid", getpid());
+	notice_text(&b, "default_profile", default_profile(q));
+	notice_number(&b, "client", (int64_t)c->id);
+	put_capabilities(&b);
+	reply(q, &b);
 }
 
 /* Return true if the owner has guards that refuse until it returns. */
@@ -201,20 +211,18 @@ static void put_counts(struct buf *b, struct session *s) {
 
 #define SESSION_TEXT 512 /* bytes, estimated */
 
-static void reply_sessions(struct request *q, json_t *body) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
+static void put_sessions(struct buf *b, struct request *q) {
 	struct trust_view view = trust_view(q->router, q->client);
-	buf_reserve(&b, q->router->n_sessions * SESSION_TEXT);
-	reply_begin_list(&b, "sessions");
+	buf_reserve(b, q->router->n_sessions * SESSION_TEXT);
+	reply_begin_list(b, "sessions");
 	for (struct session *s = q->router->sessions; s; s = s->hh.next) {
 		if (!trust_view_has(&view, s)) continue;
-		size_t at = b.len;
-		put_session(&b, s);
-		put_counts(&b, s);
-		reply_end_entry(&b, at);
+		size_t at = b->len;
+		put_session(b, s);
+		put_counts(b, s);
+		reply_end_entry(b, at);
 	}
-	reply_end_list(&b);
-	reply_with(q, body, &b);
+	reply_end_list(b);
 }
 
 /* ,"tasks":[...],"timers":[...] as reported by the child; tasks null: too long to keep. */
@@ -226,24 +234,29 @@ static void put_background(struct buf *b, struct session *s) {
 }
 
 /* List detached processes of a session; NULL: all that this client may see, each with its session. */
-static json_t *leftovers_json(const struct request *q, const struct session *of) {
+static void put_leftovers(struct buf *b, const struct request *q, const struct session *of) {
 	size_t n;
 	struct descent_entry *list = descent_list(q->router, of, &n);
-	json_t *all = list ? json_array() : NULL;
+	b->failed |= !list;
+	reply_begin_list(b, "leftovers");
 	for (size_t i = 0; list && i < n; i++) {
 		const struct session *s = of ? of : descent_session(q->router, &list[i]);
+		size_t from = b->len;
 		if (s ? trust_is_closed_to(s, q->client) : !client_is_ours(q->client)) continue;
-		json_t *o = reply_pack("{s:i,s:s,s:I}", "pid", (int)list[i].pid, "program", list[i].program, "since_ms",
-							   (json_int_t)list[i].since_ms);
-		if (!of) reply_set(&o, "session", s ? reply_string(s->name) : json_null());
-		reply_append(&all, o);
+		notice_number(b, "pid", list[i].pid);
+		notice_text(b, "program", list[i].program);
+		notice_number(b, "since_ms", list[i].since_ms);
+		if (!of) notice_text(b, "session", s ? s->name : NULL);
+		reply_end_entry(b, from);
 	}
+	reply_end_list(b);
 	free(list);
-	return all;
 }
 
 static void verb_list(struct request *q) {
-	reply_sessions(q, json_object());
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	put_sessions(&b, q);
+	reply(q, &b);
 }
 
 static void put_client(struct buf *b, const struct client *c) {
@@ -317,16 +330,21 @@ static void status_session(struct request *q) {
 	if (!s) return;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct attachment *a;
-	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "oldest_seq", (json_int_t)s->tape.oldest,
-						   "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines", (json_int_t)s->tape.count,
-						   "stdin_queue", (json_int_t)s->in.bytes, "lines_out", (json_int_t)s->lines_out, "bytes_out",
-						   (json_int_t)s->bytes_out, "stray_lines", (json_int_t)s->strays, "dropped_answers",
-						   (json_int_t)s->dropped_answers, "turns", (json_int_t)s->turns.count, "calls",
-						   (json_int_t)s->calls.n, "hooks", (json_int_t)s->registry.n_hooks);
-	reply_set(&o, "leftovers", leftovers_json(q, s));
+	notice_number(&b, "oldest_seq", (int64_t)s->tape.oldest);
+	notice_number(&b, "tape_bytes", (int64_t)s->tape.bytes);
+	notice_number(&b, "tape_lines", (int64_t)s->tape.count);
+	notice_number(&b, "stdin_queue", (int64_t)s->in.bytes);
+	notice_number(&b, "lines_out", (int64_t)s->lines_out);
+	notice_number(&b, "bytes_out", (int64_t)s->bytes_out);
+	notice_number(&b, "stray_lines", (int64_t)s->strays);
+	notice_number(&b, "dropped_answers", (int64_t)s->dropped_answers);
+	notice_number(&b, "turns", (int64_t)s->turns.count);
+	notice_number(&b, "calls", (int64_t)s->calls.n);
+	notice_number(&b, "hooks", (int64_t)s->registry.n_hooks);
+	put_leftovers(&b, q, s);
 	if (session_pid(s)) {
-		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
-		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
+		notice_number(&b, "output_ms", now_ms() - s->agent->heard_at);
+		notice_number(&b, "child_rss", (int64_t)proc_rss(session_pid(s)));
 	}
 	turns_put_cost(&b, s);
 	reply_begin_list(&b, "clients");
@@ -336,7 +354,7 @@ static void status_session(struct request *q) {
 	put_guards(&b, s);
 	put_session(&b, s);
 	put_background(&b, s);
-	reply_with(q, o, &b);
+	reply(q, &b);
 }
 
 static size_t count_open(const struct request *q) {
@@ -346,36 +364,51 @@ static size_t count_open(const struct request *q) {
 	return n;
 }
 
+static void put_profile(struct buf *b, struct router *r, const struct profile *p) {
+	size_t from = b->len;
+	notice_text(b, "name", p->name);
+	notice_text(b, "dialect", p->dialect->name);
+	notice_text(b, "program", p->command.n ? p->command.v[0] : NULL);
+	notice_flag(b, "private", p->is_private);
+	notice_number(b, "warm", (int64_t)warm_ready(r->warm, p));
+	notice_number(b, "warm_wanted", (int64_t)p->warm);
+	reply_end_entry(b, from);
+}
+
+static void put_clients(struct buf *b, const struct request *q) {
+	struct trust_view view = trust_view(q->router, q->client);
+	struct client *c;
+	reply_begin_list(b, "clients");
+	LIST_FOR_EACH (c, &q->router->clients, struct client, node) {
+		const struct attachment *a = c->attachment;
+		if (c == q->client || !a || trust_view_has(&view, a->session)) put_client(b, c);
+	}
+	reply_end_list(b);
+}
+
 static void status_daemon(struct request *q) {
 	struct router *r = q->router;
-	json_t *profiles = json_array();
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	struct trust_view view = trust_view(r, q->client);
-	struct client *c;
-	reply_begin_list(&b, "clients");
-	LIST_FOR_EACH (c, &r->clients, struct client, node) {
-		const struct attachment *a = c->attachment;
-		if (c == q->client || !a || trust_view_has(&view, a->session)) put_client(&b, c);
-	}
+	notice_text(&b, "version", PLENUM_VERSION);
+	notice_number(&b, "pid", getpid());
+	notice_text(&b, "socket", host(r)->socket_path);
+	notice_text(&b, "state_dir", host(r)->state_dir);
+	notice_text(&b, "default_profile", default_profile(q));
+	notice_number(&b, "started_ms", host(r)->started_ms);
+	notice_number(&b, "sessions", (int64_t)count_open(q));
+	notice_number(&b, "decisions", (int64_t)r->decisions);
+	notice_number(&b, "bad_lines", (int64_t)r->bad_lines);
+	notice_number(&b, "rss", (int64_t)proc_rss(getpid()));
+	reply_begin_list(&b, "profiles");
+	for (size_t i = 0; i < r->settings->n_profiles; i++)
+		if (profile_is_open(q, &r->settings->profiles[i])) put_profile(&b, r, &r->settings->profiles[i]);
 	reply_end_list(&b);
-	for (size_t i = 0; i < r->settings->n_profiles; i++) {
-		const struct profile *p = &r->settings->profiles[i];
-		if (!profile_is_open(q, p)) continue;
-		reply_append(&profiles,
-					 reply_pack("{s:s,s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "dialect", p->dialect->name, "program",
-								p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
-								(json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
-	}
-	json_t *o = reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "version", PLENUM_VERSION, "pid",
-						   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
-						   "default_profile", default_profile(q), "started_ms", (json_int_t)host(r)->started_ms,
-						   "sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
-						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "profiles", profiles,
-						   "limits", limits_json(r->settings));
-	reply_set(&o, "shares", shares_json(q));
-	reply_set(&o, "leftovers", leftovers_json(q, NULL));
-	if (r->guards_lost && client_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
-	reply_with(q, o, &b);
+	put_limits(&b, r->settings);
+	put_shares(&b, q);
+	put_leftovers(&b, q, NULL);
+	if (r->guards_lost && client_is_ours(q->client)) notice_flag(&b, "guards_lost", true);
+	put_clients(&b, q);
+	reply(q, &b);
 }
 
 /* The program that a session of this profile would start for this client. */
@@ -400,8 +433,12 @@ static void status_profile(struct request *q, const char *name) {
 					"no process could look for the program");
 		return;
 	}
-	reply(q, reply_pack("{s:s,s:s?,s:s?,s:s?}", "profile", name, "program", *program ? program : NULL, "from",
-						*from ? from : NULL, "error", *error ? error : NULL));
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "profile", name);
+	notice_text(&b, "program", *program ? program : NULL);
+	notice_text(&b, "from", *from ? from : NULL);
+	notice_text(&b, "error", *error ? error : NULL);
+	reply(q, &b);
 }
 
 static void verb_status(struct request *q) {
@@ -420,17 +457,22 @@ static void verb_status(struct request *q) {
 static void verb_logs(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
-	json_t *lines = json_array();
-	for (size_t i = 0; i < tail_count(&s->tail); i++) reply_append(&lines, reply_string(tail_line(&s->tail, i)));
-	reply(q, reply_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", s->name);
+	reply_begin_list(&b, "stderr");
+	for (size_t i = 0; i < tail_count(&s->tail); i++) reply_item(&b, tail_line(&s->tail, i));
+	reply_end_list(&b);
+	notice_text(&b, "reason", s->reason);
+	reply(q, &b);
 }
 
 static void verb_queue(struct request *q) {
 	struct session *s = named_session(q);
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	if (!s) return;
+	notice_text(&b, "session", s->name);
 	put_queue(&b, s, true);
-	reply_with(q, reply_pack("{s:s}", "session", s->name), &b);
+	reply(q, &b);
 }
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
@@ -488,7 +530,7 @@ static void verb_pending(struct request *q) {
 	for (struct session *s = one ? one : q->router->sessions; s; s = one ? NULL : s->hh.next)
 		if (one || trust_view_has(&view, s)) put_pendings(&b, s, &room);
 	reply_end_list(&b);
-	reply_with(q, json_object(), &b);
+	reply(q, &b);
 }
 
 /* --- detach, register --------------------------------------------------------------------------------------------- */
@@ -499,10 +541,11 @@ static void verb_detach(struct request *q) {
 		reply_error(q, PLENUM_E_NOT_ATTACHED, "you are attached to no session");
 		return;
 	}
-	json_t *o = reply_pack("{s:s}", "session", a->session->name);
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", a->session->name);
 	attachment_leave(q->client, "detached");
 	client_choose(q->client);
-	reply(q, o);
+	reply(q, &b);
 }
 
 static void verb_register(struct request *q) {
@@ -513,8 +556,11 @@ static void verb_register(struct request *q) {
 	}
 	if (!attach_apply(q, a)) return;
 	/* Before its consequences, as with plenum_attach: a client that has read up to the answer has missed no request. */
-	reply(q, reply_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
-						"approve", a->approve));
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", a->session->name);
+	notice_text(&b, "role", a->observer ? "observer" : "driver");
+	notice_flag(&b, "approve", a->approve);
+	reply(q, &b);
 	if (a->observer)
 		owners_leave(a); /* its registrations needed a driver */
 	else
@@ -528,7 +574,10 @@ static void verb_subscribe(struct request *q) {
 	struct client *c = q->client;
 	bool on = !json_is_true(json_object_get(q->body, "off"));
 	router_subscribe(c, on);
-	reply_sessions(q, reply_pack("{s:b}", "subscribed", on));
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	notice_flag(&b, "subscribed", on);
+	put_sessions(&b, q);
+	reply(q, &b);
 }
 
 /* --- stop, hibernate ---------------------------------------------------------------------------------------------- */
@@ -560,8 +609,13 @@ static void verb_stop(struct request *q) {
 	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
-	reply(q, reply_pack("{s:s,s:b,s:b,s:o,s:b}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
-						leftovers_json(q, s), "end_leftovers", true));
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", s->name);
+	notice_flag(&b, "stopping", running);
+	notice_flag(&b, "forget", forget);
+	put_leftovers(&b, q, s);
+	notice_flag(&b, "end_leftovers", true);
+	reply(q, &b);
 	enum leftovers leftovers = !running ? LEFTOVERS_AS_SET : kill_now ? LEFTOVERS_KILL : LEFTOVERS_END;
 	session_stop_for(s, q->client->id, leftovers);
 	notify_stopping(s, q->client, kill_now);
@@ -602,9 +656,13 @@ static void verb_hibernate(struct request *q) {
 		reply_would_lose(q, s);
 		return;
 	}
-	reply(q, reply_pack("{s:s,s:b,s:s,s:o,s:b}", "session", s->name, "stopping", s->agent != NULL, "state",
-						session_state_name(session_name_state(s)), "leftovers", leftovers_json(q, s), "end_leftovers",
-						s->agent && s->profile->leftovers_end));
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", s->name);
+	notice_flag(&b, "stopping", s->agent != NULL);
+	notice_text(&b, "state", session_state_name(session_name_state(s)));
+	put_leftovers(&b, q, s);
+	notice_flag(&b, "end_leftovers", s->agent && s->profile->leftovers_end);
+	reply(q, &b);
 	session_stop_for(s, q->client->id, LEFTOVERS_AS_SET);
 	notify_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* cancel a deferred start */
@@ -633,23 +691,25 @@ static void verb_rename(struct request *q) {
 	const char *name = json_string_value(json_object_get(q->body, "name"));
 	if (!s || !may_rename(q, s, name)) return;
 	log_info("session %s: client %llu names it anew", s->label, (unsigned long long)q->client->id);
-	json_t *o = reply_pack("{s:s,s:s}", "session", name, "previous", s->name);
+	struct buf b = NOTICE_INIT;
+	notice_text(&b, "session", name);
+	notice_text(&b, "previous", s->name);
 	if (sessions_rename(s, name)) {
-		reply(q, o);
+		reply(q, &b);
 		return;
 	}
-	json_decref(o);
+	buf_free(&b);
 	reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 }
 
 /* --- lost guards
  * ---------------------------------------------------------------------------------------------------- */
 
-static void clear_session(struct request *q, struct session *s, json_t **cleared) {
-	if (owners_clear_lost(s, q->client)) reply_append(cleared, reply_string(s->name));
+static void clear_session(struct request *q, struct session *s, struct buf *cleared) {
+	if (owners_clear_lost(s, q->client)) reply_item(cleared, s->name);
 }
 
-static void clear_daemon(struct request *q, json_t **cleared) {
+static void clear_daemon(struct request *q, struct buf *cleared) {
 	struct router *r = q->router;
 	if (r->guards_lost)
 		log_warn("client %llu: new sessions may run tools again, as nothing was lost",
@@ -669,15 +729,24 @@ static void verb_clear_lost(struct request *q) {
 		return;
 	}
 	if (!all && !(s = named_session(q))) return;
-	json_t *cleared = json_array();
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	reply_begin_list(&b, "cleared");
 	if (all)
-		clear_daemon(q, &cleared);
+		clear_daemon(q, &b);
 	else
-		clear_session(q, s, &cleared);
-	reply(q, reply_pack("{s:o,s:b}", "cleared", cleared, "daemon", all && was));
+		clear_session(q, s, &b);
+	reply_end_list(&b);
+	notice_flag(&b, "daemon", all && was);
+	reply(q, &b);
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
+
+static void reply_done(struct request *q, const char *what) {
+	struct buf b = NOTICE_INIT;
+	notice_flag(&b, what, true);
+	reply(q, &b);
+}
 
 static void verb_reload(struct request *q) {
 	struct error error;
@@ -696,7 +765,7 @@ static void verb_reload(struct request *q) {
 		reply_error(q, PLENUM_E_BUSY,
 					"the old configuration is kept: no process could read its files (see the log, try again)");
 	else if (host(q->router)->reload(host(q->router), &text, &error))
-		reply(q, reply_pack("{s:b}", "reloaded", true));
+		reply_done(q, "reloaded");
 	else
 		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error.text);
 }
@@ -704,7 +773,7 @@ static void verb_reload(struct request *q) {
 static void verb_shutdown(struct request *q) {
 	bool kill_now;
 	if (!read_how(q, &kill_now)) return;
-	reply(q, reply_pack("{s:b}", "shutting_down", true));
+	reply_done(q, "shutting_down");
 	host(q->router)->shut_down(host(q->router), kill_now);
 }
 
@@ -712,10 +781,10 @@ static void verb_upgrade(struct request *q) {
 	host(q->router)->upgrade(host(q->router), q->client, q->id);
 }
 
-static void put_turns(json_t **o, const struct histogram *took) {
-	reply_set(o, "loop_turns", json_integer((json_int_t)took->n));
-	reply_set(o, "turn_longest_us", json_integer((json_int_t)took->longest));
-	reply_set(o, "turn_p99_us", json_integer((json_int_t)histogram_percentile(took, 99)));
+static void put_turns(struct buf *b, const struct histogram *took) {
+	notice_number(b, "loop_turns", (int64_t)took->n);
+	notice_number(b, "turn_longest_us", (int64_t)took->longest);
+	notice_number(b, "turn_p99_us", (int64_t)histogram_percentile(took, 99));
 }
 
 static void verb_metrics(struct request *q) {
@@ -729,19 +798,28 @@ static void verb_metrics(struct request *q) {
 			turns += s->turns.count;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
-	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
-						   (json_int_t)count_open(q), "children", (json_int_t)children, "warm",
-						   (json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
-						   (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
-						   (json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
-						   (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
-						   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
-						   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid()));
-	put_turns(&o, loop_turns(r->loop));
-	reply_set(&o, "held_bytes", json_integer((json_int_t)shares_held(&r->shares, SHARE_BYTES)));
-	reply_set(&o, "requests", json_integer((json_int_t)shares_held(&r->shares, SHARE_REQUESTS)));
-	reply_set(&o, "share_exceeded", json_integer((json_int_t)r->shares.refused));
-	reply(q, o);
+	struct buf b = NOTICE_INIT;
+	notice_number(&b, "sessions", (int64_t)count_open(q));
+	notice_number(&b, "children", (int64_t)children);
+	notice_number(&b, "warm", (int64_t)warm_running(r->warm));
+	notice_number(&b, "clients", (int64_t)r->n_clients);
+	notice_number(&b, "clients_seen", (int64_t)r->clients_seen);
+	notice_number(&b, "attachments", (int64_t)attachments);
+	notice_number(&b, "pending", (int64_t)pending);
+	notice_number(&b, "decisions", (int64_t)r->decisions);
+	notice_number(&b, "bad_lines", (int64_t)r->bad_lines);
+	notice_number(&b, "lines_out", (int64_t)lines);
+	notice_number(&b, "bytes_out", (int64_t)bytes);
+	notice_number(&b, "stray_lines", (int64_t)strays);
+	notice_number(&b, "dropped_answers", (int64_t)dropped);
+	notice_number(&b, "turns", (int64_t)turns);
+	notice_number(&b, "tape_bytes", (int64_t)tape);
+	notice_number(&b, "rss", (int64_t)proc_rss(getpid()));
+	put_turns(&b, loop_turns(r->loop));
+	notice_number(&b, "held_bytes", (int64_t)shares_held(&r->shares, SHARE_BYTES));
+	notice_number(&b, "requests", (int64_t)shares_held(&r->shares, SHARE_REQUESTS));
+	notice_number(&b, "share_exceeded", (int64_t)r->shares.refused);
+	reply(q, &b);
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
