@@ -6,6 +6,7 @@
 #include "ctl/answer.h"
 #include "ctl/chat.h"
 #include "ctl/question.h"
+#include "ctl/sentence.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
@@ -120,54 +121,15 @@ void chat_question_drop(struct chat *ch, struct span id) {
 
 /* --- Who answered ------------------------------------------------------------------------------------------------- */
 
-static const char *decision_words(struct span decision) {
-	static const char *const words[][2] = {
-		{"allow", "allowed"},
-		{"deny", "denied"},
-		{"accept", "accepted"},
-		{"decline", "declined"},
-		{"cancelled", "withdrawn"},
-		{"timeout", "not answered in time"},
-		{"child_exited", "dropped: the agent has ended"},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (span_equals(decision, words[i][0])) return words[i][1];
-	return NULL;
-}
-
-/* The texts of a notice about changed permissions, in one. */
-static char *changes_of(struct span list) {
-	struct buf b = BUF_INIT(65536);
-	struct span one;
-	buf_puts(&b, "");
-	for (size_t at = 0; span_is_array(list) && span_next(list, &at, &one);) {
-		_cleanup_free_ char *text = text_dup(one, NULL);
-		buf_printf(&b, "%s%s", b.len ? "; " : "", text ? text : "?");
-	}
-	return buf_steal(&b, NULL);
-}
-
 void chat_settled(struct chat *ch, const struct incoming *in) {
-	struct span by = span_member(in->notice, "by"), decision = span_member(in->notice, "decision");
+	struct span by = span_member(in->notice, "by");
 	int64_t pid = 0;
 	span_int(span_member(by, "pid"), &pid);
 	chat_question_drop(ch, span_member(in->notice, "request_id"));
 	if (pid == getpid()) return;
-	_cleanup_free_ char *what = text_dup(span_member(in->notice, "tool_name"), NULL);
-	_cleanup_free_ char *name = text_dup(span_member(by, "name"), NULL);
-	_cleanup_free_ char *program = text_dup(span_member(by, "program"), NULL);
-	_cleanup_free_ char *raw = text_dup(decision, NULL);
-	_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
-	const char *words = decision_words(decision);
-	_cleanup_free_ char *changes = changes_of(span_member(in->notice, "permissions"));
-	bool client = name && strcmp(name, "plenumd") != 0, named = program && name && strcmp(name, program) != 0;
-	show_note(&ch->show, SHOW_DIM, "  %s: %s%s%s%s%s%s%s%s%s%s", what ? what : "the request",
-			  words ? words
-			  : raw ? raw
-					: "answered",
-			  client ? " by " : "", client ? name : "", client && named ? " (" : "", client && named ? program : "",
-			  client && named ? ")" : "", changes && *changes ? ", and remembered: " : "", changes ? changes : "",
-			  reason ? ": " : "", reason ? reason : "");
+	struct buf b = BUF_INIT(65536);
+	if (sentence_put(&b, PLENUM_EV_SETTLED, in->notice)) show_note(&ch->show, SHOW_DIM, "  %s", b.data);
+	buf_free(&b);
 }
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */

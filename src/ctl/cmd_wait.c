@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "ctl/follow.h"
 #include "ctl/pick.h"
-#include "ctl/show.h"
+#include "ctl/sentence.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
@@ -143,10 +143,12 @@ static void print_event(struct ctl *c, const struct incoming *in) {
 	if (localtime_r(&now, &tm)) strftime(clock, sizeof clock, "%H:%M:%S", &tm);
 	size_t n = 0;
 	_cleanup_free_ char *session = span_dup(span_member(in->notice, "session"), &n);
+	_cleanup_free_ char *event = text_dup(span_member(in->notice, "event"), NULL);
 	buf_printf(&b, "%s  ", clock);
 	text_put_line(&b, session ? session : "-", session ? n : 1, 60);
 	buf_puts(&b, "  ");
-	show_put_event(&b, in->notice);
+	text_put_line(&b, event ? event : "?", event ? strlen(event) : 1, 60);
+	sentence_put_members(&b, in->notice);
 	if (!b.failed) puts(b.data);
 	buf_free(&b);
 }

@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "ctl/sentence.h"
 #include "ctl/text.h"
 #include "plenum/protocol.h"
 
@@ -128,21 +129,6 @@ void show_answer(struct show *s, const struct incoming *in) {
 
 /* --- Everything else ---------------------------------------------------------------------------------------------- */
 
-static char *one_line(const char *text, size_t n, size_t max) {
-	struct buf b = BUF_INIT(65536);
-	buf_puts(&b, "");
-	text_put_line(&b, text, n, max);
-	return buf_steal(&b, NULL);
-}
-
-/* A value as one line: a string's text, anything else as its JSON. */
-static char *span_line(struct span value, size_t max) {
-	size_t n;
-	_cleanup_free_ char *text = span_is_string(value) ? text_dup(value, &n) : NULL;
-	if (text) return one_line(text, n, max);
-	return one_line(value.p ? value.p : "", value.n, max);
-}
-
 /* The member of a tool's input that says most. */
 static struct span telling_member(struct span input) {
 	static const char *const keys[] = {"command", "file_path", "path",  "pattern", "url",
@@ -156,11 +142,11 @@ static struct span telling_member(struct span input) {
 }
 
 char *show_input(struct span input, size_t max) {
-	return span_line(telling_member(input), max);
+	return text_value(telling_member(input), max);
 }
 
 char *show_tool(struct span name, struct span input, size_t max) {
-	_cleanup_free_ char *tool = span_line(name, 80);
+	_cleanup_free_ char *tool = text_value(name, 80);
 	_cleanup_free_ char *what = show_input(input, max);
 	char *line = NULL;
 	return asprintf(&line, "%s: %s", tool ? tool : "?", what ? what : "") < 0 ? NULL : line;
@@ -180,13 +166,13 @@ static void show_tool_result(struct show *s, const struct speech_fact *f) {
 		show_lines(s, color, 4, text, n, OUTPUT_LINES);
 		return;
 	}
-	_cleanup_free_ char *line = one_line(text ? text : "", n, LINE_MAX_CHARS);
+	_cleanup_free_ char *line = text_line(text ? text : "", n, LINE_MAX_CHARS);
 	show_note(s, color, "  = %s%s", f->bad ? "error: " : "", line && *line ? line : "(nothing)");
 	if (n > LINE_MAX_CHARS && s->keeps) keep_rest(s, text, n);
 }
 
 static void show_echo(struct show *s, const struct speech_fact *f) {
-	_cleanup_free_ char *text = span_line(f->text, LINE_MAX_CHARS * 4);
+	_cleanup_free_ char *text = text_value(f->text, LINE_MAX_CHARS * 4);
 	show_note(s, SHOW_BOLD, "> %s", text ? text : "");
 }
 
@@ -210,7 +196,7 @@ static void put_usage(struct buf *b, const struct speech_fact *end) {
 }
 
 static void show_end(struct show *s, const struct speech_fact *end) {
-	_cleanup_free_ char *outcome = span_line(end->name, 60);
+	_cleanup_free_ char *outcome = text_value(end->name, 60);
 	if (end->again) return;
 	if (end->interrupted) {
 		show_note(s, SHOW_DIM, "-- interrupted");
@@ -225,86 +211,11 @@ static void show_end(struct show *s, const struct speech_fact *end) {
 		buf_free(&b);
 		return;
 	}
-	_cleanup_free_ char *why = span_line(end->text, LINE_MAX_CHARS);
+	_cleanup_free_ char *why = text_value(end->text, LINE_MAX_CHARS);
 	bool named = outcome && *outcome;
 	const char *kind = !named ? "" : strcmp(outcome, "success") == 0 ? " (API)" : NULL;
 	show_note(s, SHOW_RED, "-- failed%s%s%s%s%s", kind ? kind : " (", kind ? "" : outcome, kind ? "" : ")",
 			  why && *why ? ": " : "", why ? why : "");
-}
-
-/* Members of our own notices, in the order in which they are shown. */
-static const char *const event_members[] = {"client", "name",  "state",   "reason", "decision",  "tool_name",
-											"what",   "value", "status",  "signal", "program",   "uid",
-											"pid",    "code",  "error",   "text",   "line",      "from",
-											"to",     "ms",    "outcome", "last",   "open_tool", "by"};
-
-/* Notices in words; of those of one event (and `what`), the first with all its members. */
-static const struct {
-	const char *event, *words, *what;
-} notices[] = {
-	{PLENUM_EV_ATTACHED, "{client} joined"},
-	{PLENUM_EV_DETACHED, "{client} left: {reason}"},
-	{PLENUM_EV_DETACHED, "{client} left"},
-	{PLENUM_EV_SESSION_STATE, "the session is {state}: {reason}"},
-	{PLENUM_EV_SESSION_STATE, "the session is {state}"},
-	{PLENUM_EV_SESSION_REMOVED, "the session was removed"},
-	{PLENUM_EV_CHILD_EXITED, "the agent ended: {reason}"},
-	{PLENUM_EV_CHILD_EXITED, "the agent ended by signal {signal}"},
-	{PLENUM_EV_CHILD_EXITED, "the agent ended with status {status}"},
-	{PLENUM_EV_STALLED, "no output for a while; the tool that runs: {open_tool}"},
-	{PLENUM_EV_STALLED, "no output for a while"},
-	{PLENUM_EV_RESUMED, "output again"},
-	{PLENUM_EV_CHANGED, "{by} stops the agent", "stopping"},
-	{PLENUM_EV_CHANGED, "{by} set {what} to {value}"},
-	{PLENUM_EV_CHANGED, "{what} is now {value}"},
-	{PLENUM_EV_STRAY_OUTPUT, "stray output of the agent: {text}"},
-	{PLENUM_EV_GAP, "lines {from} to {to} are lost"},
-	{PLENUM_EV_ERROR, "{error}"},
-	{PLENUM_EV_SHUTTING_DOWN, "the daemon stops"},
-};
-
-/* A value as one line, an object (a client) by its name; NULL: there is none. */
-static char *value_text(struct span value) {
-	struct span name = span_is_object(value) ? span_member(value, "name") : SPAN_NONE;
-	if (span_is_object(value) && !span_is_string(name)) name = span_member(value, "program");
-	char *text = span_line(name.p ? name : value, LINE_MAX_CHARS);
-	if (text && *text && strcmp(text, "null") != 0) return text;
-	free(text);
-	return NULL;
-}
-
-static void put_member(struct buf *b, const char *key, struct span value) {
-	_cleanup_free_ char *text = value_text(value);
-	if (!text) return;
-	buf_printf(b, " %s=", key);
-	text_put_value(b, text);
-}
-
-/* A client's name with spaces is quoted, so that it is no part of the sentence. */
-static bool put_words(struct buf *b, const char *words, struct span line) {
-	b->len = 0;
-	for (const char *open, *end; (open = strchr(words, '{')) != NULL; words = end + 1) {
-		end = strchr(open, '}');
-		_cleanup_free_ char *key = str_printf("%.*s", (int)(end - open - 1), open + 1);
-		struct span value = key ? span_member(line, key) : SPAN_NONE;
-		_cleanup_free_ char *text = value_text(value);
-		if (!text) return false;
-		buf_put(b, words, (size_t)(open - words));
-		if (span_is_object(value) && strpbrk(text, " \""))
-			str_put_quoted(b, text, strlen(text));
-		else
-			buf_puts(b, text);
-	}
-	return buf_puts(b, words);
-}
-
-static bool put_notice(struct buf *b, const char *event, struct span line) {
-	struct span what = span_member(line, "what");
-	for (size_t i = 0; i < ARRAY_SIZE(notices); i++) {
-		bool fits = strcmp(notices[i].event, event) == 0 && (!notices[i].what || span_equals(what, notices[i].what));
-		if (fits && put_words(b, notices[i].words, line)) return true;
-	}
-	return false;
 }
 
 /* What the turn's own lines, or other notices, show anyway. */
@@ -318,27 +229,16 @@ static bool is_told(struct span line, const char *event) {
 		   (same || span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
 }
 
-static void put_members(struct buf *b, struct span line) {
-	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
-		put_member(b, event_members[i], span_member(line, event_members[i]));
-}
-
-void show_put_event(struct buf *b, struct span line) {
-	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
-	buf_puts(b, event ? event : "?");
-	put_members(b, line);
-}
-
 static void show_event(struct show *s, struct span line) {
-	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
+	_cleanup_free_ char *event = text_value(span_member(line, "event"), 60);
 	struct buf b = BUF_INIT(65536);
 	if (!event || is_told(line, event)) return;
 	if (strcmp(event, PLENUM_EV_GAP) == 0) *s->streamed = 0;
-	bool worded = put_notice(&b, event, line);
+	bool worded = sentence_put(&b, event, line);
 	if (!worded) {
 		b.len = 0;
 		buf_printf(&b, "[%s]", event);
-		put_members(&b, line);
+		sentence_put_members(&b, line);
 	}
 	bool bad = strcmp(event, PLENUM_EV_ERROR) == 0 || strcmp(event, PLENUM_EV_GAP) == 0 ||
 			   strcmp(event, PLENUM_EV_CHILD_EXITED) == 0;
@@ -347,7 +247,7 @@ static void show_event(struct show *s, struct span line) {
 }
 
 static void show_report(struct show *s, const struct speech_fact *f) {
-	_cleanup_free_ char *name = span_line(f->name, LINE_MAX_CHARS), *text = span_line(f->text, LINE_MAX_CHARS);
+	_cleanup_free_ char *name = text_value(f->name, LINE_MAX_CHARS), *text = text_value(f->text, LINE_MAX_CHARS);
 	show_note(s, SHOW_YELLOW, "! %s: %s", name ? name : "?", text ? text : "");
 }
 

@@ -32,9 +32,6 @@ void show_answer(struct show *s, const struct incoming *in);
 /* Print everything for an observer. */
 void show_line(struct show *s, const struct incoming *in);
 
-/* Append a notice of the daemon as one line: its event and its members. */
-void show_put_event(struct buf *b, struct span notice);
-
 /* Return a tool and its task on one line, such as Bash: ls -l. input is the tool's input object. */
 char *show_tool(struct span name, struct span input, size_t max);
 /* Return only the task. */

@@ -89,6 +89,20 @@ void text_put_line(struct buf *b, const char *text, size_t n, size_t max) {
 	buf_free(&safe);
 }
 
+char *text_line(const char *text, size_t n, size_t max) {
+	struct buf b = BUF_INIT(65536);
+	buf_puts(&b, "");
+	text_put_line(&b, text, n, max);
+	return buf_steal(&b, NULL);
+}
+
+char *text_value(struct span value, size_t max) {
+	size_t n;
+	_cleanup_free_ char *text = span_is_string(value) ? text_dup(value, &n) : NULL;
+	if (text) return text_line(text, n, max);
+	return text_line(value.p ? value.p : "", value.n, max);
+}
+
 void text_put_value(struct buf *b, const char *text) {
 	if (strpbrk(text, "=\""))
 		str_put_quoted(b, text, strlen(text));

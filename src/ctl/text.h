@@ -16,6 +16,10 @@ void text_put(struct buf *b, const char *text, size_t n);
 void text_print(FILE *out, const char *text, size_t n);
 /* On one line: newlines and tabs become spaces, runs of spaces become one; cut after max columns with "…". */
 void text_put_line(struct buf *b, const char *text, size_t n, size_t max);
+/* The same as a new string, which the caller frees. */
+char *text_line(const char *text, size_t n, size_t max);
+/* A value of a JSON line in that form: the text of a string, anything else as its JSON. */
+char *text_value(struct span value, size_t max);
 /* On one line, as the value in a row of `name=value`: quoted if it is ambiguous. */
 void text_put_value(struct buf *b, const char *text);
 /* Return the columns of escaped text, by wcwidth(3): main() sets the locale. */

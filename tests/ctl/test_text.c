@@ -255,7 +255,7 @@ START_TEST(a_name_is_no_member_of_a_notice) {
 		"\"by\":{\"name\":\"x decision=\\\"allow\\\"\"},\"reason\":\"a reason\"}",
 		"{\"type\":\"assistant\",\"subtype\":\"plenum_event\",\"event\":\"settled\"}", NULL};
 	_cleanup_free_ char *out = shown_by(&speech_claude, show_line, lines);
-	ck_assert_str_eq(out, "[settled] reason=a reason decision=deny by=\"x decision=\\\"allow\\\"\"\n");
+	ck_assert_str_eq(out, "-- the request: denied by \"x decision=\\\"allow\\\"\": a reason\n");
 }
 END_TEST
 
@@ -268,6 +268,24 @@ START_TEST(a_notice_is_a_sentence) {
 		NOTICE("detached", "\"client\":{\"name\":null,\"program\":\"socat\"}"),
 		NOTICE("child_exited", "\"status\":1,\"signal\":null,\"reason\":null"),
 		NOTICE("changed", "\"what\":\"model\",\"value\":\"opus\",\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"flag_settings\",\"value\":[\"a\",\"b\"],\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"skills\",\"value\":null,\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"permission_mode\",\"value\":\"plan\""),
+		NOTICE("changed", "\"what\":\"prompt_held\",\"value\":\"u-1\",\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"prompt_cancelled\",\"value\":\"u-1\",\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"prompt_cancelled\",\"value\":\"u-1\""),
+		NOTICE("changed", "\"what\":\"hooks_applied\",\"value\":true"),
+		NOTICE("leftovers", "\"action\":\"kept\",\"count\":2,\"processes\":[{\"pid\":7,\"program\":\"sh\"},"
+							"{\"pid\":8,\"program\":\"nginx\"}]"),
+		NOTICE("leftovers", "\"action\":\"killed\",\"count\":1,\"processes\":[{\"pid\":7,\"program\":\"sh\"}]"),
+		NOTICE("owner_gone", "\"name\":\"a guard\",\"uid\":0,\"guards\":true,\"servers\":[]"),
+		NOTICE("owner_gone", "\"name\":\"tools\",\"uid\":0,\"guards\":false,\"servers\":[\"s\"]"),
+		NOTICE("owner_gone", "\"name\":null,\"uid\":0,\"guards\":false,\"servers\":[\"s\"]"),
+		NOTICE("owner_back", "\"name\":\"tools\",\"uid\":0,\"guards\":false,\"servers\":[\"s\"]"),
+		NOTICE("lag", "\"client\":{\"name\":\"phone\"},\"bytes\":9,\"ms\":4"),
+		NOTICE("settled", "\"tool_name\":\"Bash\",\"decision\":\"allow\",\"by\":{\"name\":\"phone\","
+						  "\"program\":\"python3\"},\"permissions\":[\"x\",\"y\"]"),
+		NOTICE("settled", "\"tool_name\":\"Bash\",\"decision\":\"timeout\",\"by\":{\"name\":\"plenumd\"}"),
 		NOTICE("error", "\"code\":\"busy\",\"error\":\"the agent does not read\""),
 		NOTICE("later", "\"name\":\"n\""),
 		NULL};
@@ -277,6 +295,22 @@ START_TEST(a_notice_is_a_sentence) {
 						  "-- socat left\n"
 						  "-- the agent ended with status 1\n"
 						  "-- desk set model to opus\n"
+						  "-- desk set flag settings to a, b\n"
+						  "-- desk changed skills\n"
+						  "-- permission mode is now plan\n"
+						  "-- a prompt of desk waits for its turn\n"
+						  "-- desk cancelled a prompt that waited\n"
+						  "-- a prompt that waited was cancelled\n"
+						  "-- hooks that had to wait are active now\n"
+						  "-- detached processes go on: sh (pid 7), nginx (pid 8)\n"
+						  "-- detached processes were killed: sh (pid 7)\n"
+						  "-- \"a guard\", which guards tools with hooks, is away\n"
+						  "-- tools, which serves hooks or tools of this session, is away\n"
+						  "-- a client that served hooks or tools of this session has left\n"
+						  "-- tools serves its hooks and tools again\n"
+						  "-- phone does not read fast enough: 9 bytes behind\n"
+						  "-- Bash: allowed by phone (python3), and remembered: x; y\n"
+						  "-- Bash: not answered in time\n"
 						  "-- the agent does not read\n"
 						  "[later] name=n\n");
 }
