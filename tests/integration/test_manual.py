@@ -267,6 +267,24 @@ class Capabilities(FakeAgent):
         self.assertEqual(words, {n for n in self.named if not n.startswith("plenum_")})
 
 
+class Configuration(FakeAgent):
+    """plenum.conf(5) has the keys, the built-in profiles and the dialects of the daemon."""
+
+    def test_every_key_has_its_entry(self):
+        keys = re.findall(r'^\t\{"(\w+)", KIND_', read("src", "config", "keys.c"), re.MULTILINE)
+        entries = re.findall(r"^\.It Ic (\w+) No = ", read("man", "plenum.conf.5"), re.MULTILINE)
+        self.assertIn("dialect", keys)
+        self.assertEqual(sorted(keys), sorted(entries))
+
+    def test_every_profile_and_dialect_is_named(self):
+        profiles = self.daemon.client().request("plenum_status", daemon=True)["profiles"]
+        section = re.search(r"^\.Sh SECTION \[profile NAME\]$(.*?)^\.Sh ", read("man", "plenum.conf.5"), re.MULTILINE | re.DOTALL).group(1)
+        head, keys = section.split(".Bl ", 1)
+        dialects = re.search(r"^\.It Ic dialect No = Cm (.*)$", keys, re.MULTILINE).group(1)
+        self.assertEqual({p["dialect"] for p in profiles}, set(dialects.split(" | ")))
+        self.assertEqual({p["name"] for p in profiles} - set(re.findall(r"[\w-]+", head)), set())
+
+
 class Names(unittest.TestCase):
     """Each name of protocol.h has its entry, and the page has no others."""
 
@@ -295,6 +313,13 @@ class Names(unittest.TestCase):
 
     def test_every_event_is_in_the_table(self):
         self.assertEqual(self.values("EV_") - {"plenum_event"}, self.tagged("EVENTS"))
+
+    def test_every_change_is_in_the_table(self):
+        sources = [os.path.join(d, f) for d, _, files in os.walk(os.path.join(ROOT, "src", "core")) for f in files]
+        changes = {w for s in sources for w in re.findall(r'(?:"what", |notify_prompt\(s, )"(\w+)"', read(s))}
+        entry = re.search(r"^\.It Cm changed$(.*?)^\.It ", self.section("EVENTS"), re.MULTILINE | re.DOTALL).group(1)
+        self.assertIn("prompt_held", changes)
+        self.assertEqual(changes - set(re.findall(r"^\.(?:Pf \( )?Cm (\w+)", entry, re.MULTILINE)), set())
 
     def test_every_state_is_in_the_table(self):
         self.assertEqual(self.values("ST_"), self.tagged("THE LIFE OF A SESSION"))
