@@ -77,6 +77,16 @@ void requests_pass_answer(const struct call *call, struct chunk line, const stru
 				splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 }
 
+/* A change may have changed more than was asked for. */
+static void learn_settings(struct session *s, const struct envelope *answer) {
+	const struct dialect *d = session_dialect(s);
+	struct report r = {0};
+	if (!d->read_settings) return;
+	d->read_settings(answer, &r);
+	snapshot_mode(&s->snapshot, r.mode);
+	snapshot_model(&s->snapshot, r.model);
+}
+
 void requests_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
@@ -86,6 +96,7 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
 		struct span told = d->confirmed ? d->confirmed(e) : SPAN_NONE;
 		if (!told.p) told = value;
 		snapshot_changed(&s->snapshot, d, call->what, told);
+		learn_settings(s, e);
 		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);
 		tell_change(call, told);
 	} else if (restores_mode(call)) {

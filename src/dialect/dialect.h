@@ -415,6 +415,8 @@ struct dialect {
 	bool (*succeeded)(const struct envelope *e);
 	/* Return the value of a setting that the child confirms; absent: it does not say. NULL: it never does. */
 	struct span (*confirmed)(const struct envelope *e);
+	/* Set r->mode and r->model, if the answer to a change says them whatever was changed. NULL: none does. */
+	void (*read_settings)(const struct envelope *answer, struct report *r);
 	/* Return the prompts that this answer reports as withdrawn: an array of uuids, or true for the one of the request.
 	 * NULL: no answer does. */
 	struct span (*cancelled)(const struct envelope *e);

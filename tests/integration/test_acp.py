@@ -614,6 +614,35 @@ class Lives(AcpCase):
             b.reply(rid)
             self.sleep(d, child)
 
+    def test_an_answer_alone_confirms_an_option(self):
+        """The answer has all options, and no update follows: the listings and the next child know them."""
+        d, agent, child, a = self.open()
+
+        def options(**now):
+            return [{"id": k, "name": k, "type": "select", "currentValue": v, "options": []} for k, v in now.items()]
+
+        def set_option(name, value, **now):
+            rid = a.call("session/set_config_option", sessionId="c1", configId=name, value=value)
+            m = child.wait(method="session/set_config_option", params__value=value)
+            child.print(result(m["id"], configOptions=options(**now)))
+            a.reply(rid)
+            a.event("changed", what="config_option", value=name)
+        mine, theirs = self.turn(child, a, "first")
+        child.print(update("config_option_update", configOptions=options(mode="auto", model="small")),
+                    result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        set_option("model", "big", mode="auto", model="big")
+        self.assertEqual(a.ok("_plenum/status")["model"], "big")
+        set_option("mode", "read-only", mode="read-only", model="big")
+        self.assertEqual(a.ok("_plenum/status")["permission_mode"], "read-only")
+        self.sleep(d, child)
+        d.kill9()
+        d.start()
+        b = self.attached(d, create="never")
+        _, child = self.restarted(agent, b, "second", configOptions=options(mode="auto", model="big"))
+        child.wait(method="session/set_config_option", params__value="read-only")
+        self.assertEqual(child.seen(method="session/prompt"), [])
+
     def test_the_mode_is_an_option(self):
         d, agent, child, a = self.open()
         option = [{"id": "mode", "name": "Mode", "type": "select", "currentValue": "read-only", "options": []}]

@@ -137,6 +137,12 @@ static struct span confirmed(const struct envelope *e) {
 	return span_member(span_member(e->inner_response, "modes"), "currentModeId");
 }
 
+/* The answer to session/set_config_option has all options, and no update follows it. */
+static void read_settings(const struct envelope *answer, struct report *r) {
+	r->mode = acp_start_mode(answer->inner_response);
+	r->model = acp_start_option(answer->inner_response, "model");
+}
+
 /* --- lines of clients --------------------------------------------------------------------------------------------- */
 
 static bool opens(struct span line) {
@@ -259,6 +265,7 @@ const struct dialect acp_dialect = {
 	.put_error = put_error,
 	.succeeded = jsonrpc_succeeded,
 	.confirmed = confirmed,
+	.read_settings = read_settings,
 	.recognizes = jsonrpc_head_is_frame,
 	.opens = opens,
 	.check = check,

@@ -387,6 +387,7 @@ bool acp_start_remember(struct memo *memo, const struct envelope *e) {
 void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer) {
 	if (strcmp(what, PLENUM_WHAT_MODE) == 0) set_update(memo, MODE, "currentModeId", value);
 	set_update(memo, OPTIONS, "configOptions", span_member(answer->inner_response, "configOptions"));
+	note_mode(memo, answer->inner_response);
 }
 
 void acp_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation) {
