@@ -373,6 +373,10 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	return ok;
 }
 
+bool launch_put_command(struct words *out, const struct launch *l, const struct profile *p) {
+	return build_argv(out, l, p, NULL, false);
+}
+
 /* --- the start ---------------------------------------------------------------------------------------------------- */
 
 static void put_number(struct buf *b, uint64_t n) {

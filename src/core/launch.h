@@ -74,6 +74,9 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 enum child_result launch_result(const struct launch *l, const struct errand *e, enum errand_end end,
 								struct child_place *place, struct login **login, struct error *error);
 
+/* Append the program and its arguments, those of the profile and of its dialect included, without a conversation to
+ * resume. False without memory. */
+bool launch_put_command(struct words *out, const struct launch *l, const struct profile *p);
 /* Return true if both start the same program with the same argv, environment and umask. path_counts: the requester's
  * PATH is searched, too. The directory is not compared. */
 bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts);

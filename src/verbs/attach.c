@@ -394,7 +394,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	struct launch launch = {0};
 	struct session *home = trust_home(q->router, q->client);
 	if (name && !sessions_is_name(name)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have " SESSIONS_NAME_TEXT, NAME_MAX_BYTES);
+		reply_error(q, PLENUM_E_BAD_REQUEST, "a session name has " SESSIONS_NAME_TEXT, NAME_MAX_BYTES);
 		return NULL;
 	}
 	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
@@ -568,7 +568,7 @@ static bool is_fixed(const struct request *q, const char *member, const struct s
 	return json_object_get(q->body, member) && !is_text(q, member, is);
 }
 
-/* Name the words of one array that are not in the launch. */
+/* Name the words of one array that are not among those of the child. */
 static void put_words(const struct request *q, const char *member, const struct words *had, struct buf *all) {
 	struct names names = {0};
 	json_t *word;
@@ -584,10 +584,10 @@ static void put_words(const struct request *q, const char *member, const struct 
 /* List options that the child does not have: it was there before, or is starting for another client. The environment
  * of a program that stands in for the CLI has too many variables of no importance. */
 static void put_late(const struct request *q, const struct session *s, struct buf *all) {
-	struct words args = {0}, env = {0};
+	struct words args = {0}, env = {0}, command = {0};
 	const char *name;
 	json_t *value;
-	bool ok = add_all(&args, json_object_get(q->body, "args"));
+	bool ok = add_all(&args, json_object_get(q->body, "args")) && launch_put_command(&command, &s->launch, s->profile);
 	json_object_foreach(json_object_get(q->body, "env"), name, value) {
 		_cleanup_free_ char *word = str_printf("%s=%s", name, json_string_value(value) ? json_string_value(value) : "");
 		ok = ok && word && words_add(&env, word);
@@ -595,9 +595,10 @@ static void put_late(const struct request *q, const struct session *s, struct bu
 	all->failed |= !ok;
 	if (!flag(q, "env_only", false) && !launch_has_env(&s->launch, &env)) reply_item(all, "env");
 	if (args.n && !words_same(&args, &s->launch.args)) reply_item(all, "args");
-	put_words(q, "argv", &s->launch.argv, all);
+	put_words(q, "argv", &command, all);
 	words_free(&args);
 	words_free(&env);
+	words_free(&command);
 }
 
 /* Write `ignored`, the options for a child that do not count, and the reason. */

@@ -419,6 +419,21 @@ class JoinTest(Case):
         self.assertEqual(got["ignored"], ["env", "args"])
         self.assertIn("started before", got["ignored_why"])
 
+    def test_a_whole_command_line_of_a_running_session(self):
+        """Words that the child has from its profile, its dialect or another client are no difference."""
+        d, agent = self.start()
+        d.client().attach("s", args=["--old"])
+        agent.child()
+        profile = agent.command.split()[1:]
+        had = profile + ["--old"]
+        self.assertNotIn("ignored", d.client().attach("s", argv=had, env={}, env_only=True))
+        got = d.client().attach("s", argv=had + ["--new", "x"], env={}, env_only=True)
+        self.assertEqual(got["ignored"], ["--new", "x"])
+        d.client().attach("t", argv=profile, env={}, env_only=True)
+        flags = [word for word in agent.child().argv if word not in profile]
+        self.assertIn("--replay-user-messages", flags)
+        self.assertNotIn("ignored", d.client().attach("t", argv=profile + flags, env={}, env_only=True))
+
 
 class RoleTest(Case):
     def test_an_observer_may_not_write(self):
