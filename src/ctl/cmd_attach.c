@@ -99,6 +99,10 @@ static json_t *replay_value(const char *text) {
 	return NULL;
 }
 
+static bool is_lag(const char *text) {
+	return strcmp(text, "gap") == 0 || strcmp(text, "close") == 0 || strcmp(text, "wait") == 0;
+}
+
 int cmd_attach(struct ctl *c, int argc, char **argv) {
 	const char *replay = "none", *profile = NULL, *cwd = NULL, *resume = NULL, *lag = NULL;
 	bool observer = false, deny_me = false, tag = false, existing = false, verbose = false;
@@ -117,6 +121,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
+	if (lag && !is_lag(lag)) return ctl_usage(c, "attach: --on-lag %s: not gap, close or wait", lag);
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	json_t *what = replay_value(replay);

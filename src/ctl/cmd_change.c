@@ -37,6 +37,7 @@ static int change_setting(struct ctl *c, int argc, char **argv, const struct set
 	int code = ctl_options(c, NULL, &argc, &argv, 1, 2);
 	if (code != CTL_GO) return code;
 	const char *session = argv[0], *value = argc > 1 ? argv[1] : NULL;
+	if (value && !*value) return ctl_usage(c, "%s: the %s is empty", s->verb, s->verb);
 	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	if (!value) {

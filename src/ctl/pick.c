@@ -57,13 +57,13 @@ static json_t *fitting(json_t *sessions, const char *word, bool whole) {
 	size_t i;
 	json_array_foreach(sessions, i, one) {
 		json_t *name = json_object_get(one, "session");
-		const char *text = ctl_str(one, "session", "");
-		if (strcmp(text, word) == 0 || strcmp(ctl_str(one, "conversation_id", ""), word) == 0) {
+		const char *text = ctl_str(one, "session", ""), *conversation = ctl_str(one, "conversation_id", NULL);
+		if (strcmp(text, word) == 0 || (conversation && strcmp(conversation, word) == 0)) {
 			json_array_clear(fit);
 			json_array_append(fit, name);
 			break;
 		}
-		if (!whole && *word && strncmp(text, word, strlen(word)) == 0) json_array_append(fit, name);
+		if (!whole && strncmp(text, word, strlen(word)) == 0) json_array_append(fit, name);
 	}
 	return fit;
 }
@@ -80,6 +80,10 @@ static int use(struct ctl *c, const char **word, const char *name) {
 /* sessions: of plenum_list; NULL: the daemon does not tell this program. */
 static int pick(struct ctl *c, const char **word, bool whole, json_t *sessions) {
 	bool last = strcmp(*word, "-") == 0;
+	if (!**word) {
+		ctl_say("session '': a name is needed (`plenumctl ls` lists the sessions)");
+		return CTL_USAGE;
+	}
 	if (last && !read_last(c->session, sizeof c->session)) {
 		ctl_say("session '-': no session was used yet (`plenumctl ls` lists the sessions)");
 		return CTL_USAGE;

@@ -248,6 +248,8 @@ static void show_event(struct show *s, struct span line) {
 
 static void show_report(struct show *s, const struct speech_fact *f) {
 	_cleanup_free_ char *name = text_value(f->name, LINE_MAX_CHARS), *text = text_value(f->text, LINE_MAX_CHARS);
+	for (char *p = name; p && *p; p++)
+		if (*p == '_') *p = ' ';
 	show_note(s, SHOW_YELLOW, "! %s: %s", name ? name : "?", text ? text : "");
 }
 

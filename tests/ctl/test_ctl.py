@@ -1030,6 +1030,17 @@ class Names(Ctl):
         self.assertIn("(no_such_session)", self.ctl("--json", "stop", "x", code=1).stderr)
         self.assertNotIn("no_such_session", self.ctl("stop", "x", code=1).stderr)
 
+    def test_an_empty_name_is_none(self):
+        """As of an unset variable in a script: neither the only session nor one without a conversation."""
+        self.made("work")
+        for args in (("stop", "-f", ""), ("deny", ""), ("send", "-c", "", "x"), ("status", ""), ("attach", ""),
+                     ("--json", "stop", "-f", "")):
+            self.assertIn("session '': a name is needed", self.ctl(*args, code=64).stderr)
+        self.assertIn("a session name has 1 to 255 bytes", self.ctl("new", "", code=1).stderr)
+        for verb in ("model", "mode"):
+            self.assertIn("the %s is empty" % verb, self.ctl(verb, "work", "", code=64).stderr)
+        self.assertEqual(self.names(), ["work"])
+
     def test_the_last_one(self):
         self.assertIn("no session was used yet", self.ctl("stop", "-", code=64).stderr)
         self.made("one", "two")
@@ -1044,6 +1055,7 @@ class Names(Ctl):
         self.assertIn("--create", err)
         self.assertIn("looks like an option", self.ctl("send", "-c", "--", "--flag", "x", code=64).stderr)
         self.assertIn("looks like an option", self.ctl("attach", "--", "--flag", code=64).stderr)
+        self.assertIn("--on-lag x: not gap, close or wait", self.ctl("attach", "--on-lag", "x", "work", code=64).stderr)
         self.assertEqual(self.names(), ["work"])
 
     def test_the_first_session_needs_no_word(self):

@@ -316,6 +316,15 @@ START_TEST(a_notice_is_a_sentence) {
 }
 END_TEST
 
+START_TEST(a_report_has_no_underscores) {
+	const char *const lines[] = {"{\"type\":\"system\",\"subtype\":\"task_started\",\"description\":\"a_b\"}",
+								 "{\"type\":\"system\",\"subtype\":\"permission_denied\",\"message\":\"by a rule\"}",
+								 NULL};
+	_cleanup_free_ char *out = shown_by(&speech_claude, show_line, lines);
+	ck_assert_str_eq(out, "! task started: a_b\n! permission denied: by a rule\n");
+}
+END_TEST
+
 START_TEST(a_subagent_is_not_printed) {
 	const char *const lines[] = {"{\"type\":\"assistant\",\"parent_tool_use_id\":\"t\",\"message\":{\"content\":[{"
 								 "\"type\":\"text\",\"text\":\"x\"}]}}",
@@ -529,6 +538,7 @@ int main(void) {
 	tcase_add_test(t, nothing_steers_the_terminal);
 	tcase_add_test(t, a_name_is_no_member_of_a_notice);
 	tcase_add_test(t, a_notice_is_a_sentence);
+	tcase_add_test(t, a_report_has_no_underscores);
 	tcase_add_test(t, one_line_is_one_line);
 	tcase_add_test(t, columns_are_as_wide_as_their_cells);
 	tcase_add_test(t, a_table_fits_its_width);
