@@ -116,7 +116,8 @@ static void tell_ended(struct session *s, struct turn *t, struct span is_error, 
 static void alert_end(struct session *s, const struct turn_result *result) {
 	struct buf b = BUF_INIT(ALERT_SUMMARY_MAX);
 	if (!notify_alert_wanted(s, ALERT_TURN_END)) return;
-	_cleanup_free_ char *text = result ? span_dup(result->text, NULL) : NULL;
+	bool answers = result && result->outcome != TURN_INTERRUPTED; /* the text of an interrupted turn is for no user */
+	_cleanup_free_ char *text = answers ? span_dup(result->text, NULL) : NULL;
 	buf_puts(&b, result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result && result->ms != TURN_UNKNOWN) buf_printf(&b, ", %lld s", (long long)(result->ms / 1000));
 	if (text) buf_puts(&b, ": ");

@@ -415,6 +415,14 @@ class CommandsTest(Case):
         del env["SUMMARY"]
         self.assertEqual(env, {"SESSION": "s", "EVENT": "turn_ended", "SOCKET": self.d.socket})
 
+    def test_on_an_interrupted_turn(self):
+        """The result of the CLI has diagnostics then, and no answer."""
+        self.begin(["on_turn_end"])
+        a = self.d.attached()
+        self.turn(a, self.agent.child(), "u1", duration_ms=2000, subtype="error_during_execution", is_error=True,
+                  terminal_reason="aborted_streaming", result="[ede_diagnostic] result_type=user")
+        self.assertEqual(self.wait(1)["SUMMARY"], "interrupted, 2 s")
+
     def test_a_summary_ends_with_a_whole_character(self):
         self.begin(["on_turn_end"])
         a = self.d.attached()
