@@ -38,7 +38,7 @@ class Stage:
     def check_alive(self):
         status = self.daemon.process.poll()
         if status is not None:
-            raise Violation("plenumd ended with %d:\n%s" % (status, self.daemon.log()))
+            raise Violation("plenumd ended with %d:\n%s" % (status, self.daemon.log_tail()))
 
     # --- stress
 

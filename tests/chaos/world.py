@@ -135,7 +135,7 @@ class World(Stage):
         self.daemon.process.send_signal(number)
         status = self.daemon.process.wait(PATIENCE)
         if number == signal.SIGTERM and status != 0:
-            raise Violation("plenumd ended with %d on SIGTERM:\n%s" % (status, self.daemon.log()))
+            raise Violation("plenumd ended with %d on SIGTERM:\n%s" % (status, self.daemon.log_tail()))
         self.everybody_off()
         return pid
 

@@ -391,7 +391,7 @@ class Sweep:
         except subprocess.TimeoutExpired:
             return False
         if status != NO_MEMORY or "memory" not in self.daemon.log():
-            raise Wrong("plenumd ended with %d:\n%s" % (status, self.daemon.log()))
+            raise Wrong("plenumd ended with %d:\n%s" % (status, self.daemon.log_tail()))
         self.ended += 1
         for c in self.daemon.clients:
             c.close()
@@ -410,7 +410,7 @@ class Sweep:
                 failed += 1
                 print("allocation %d: %s" % (n, e), flush=True)
                 if os.environ.get("PLENUM_TEST_KEEP"):
-                    print(self.daemon.log())
+                    print(self.daemon.log_tail())
                 self.board.arm("")
                 for c in self.daemon.clients:
                     c.close()

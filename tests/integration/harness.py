@@ -856,18 +856,19 @@ def children_of(pid):
     return found
 
 
+def is_helper(pid):
+    """Return true for a helper of the daemon, which runs /proc/self/exe, and for a process that is gone."""
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            name = f.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return name == "exe" or name.startswith("plenumd")
+
+
 def agents_of(pid):
-    """The same without helpers of the daemon, which run /proc/self/exe."""
-    found = []
-    for p, state in children_of(pid):
-        try:
-            with open("/proc/%d/comm" % p) as f:
-                name = f.read().strip()
-        except FileNotFoundError:
-            continue
-        if name != "exe" and not name.startswith("plenumd"):
-            found.append((p, state))
-    return found
+    """The same without helpers of the daemon."""
+    return [(p, state) for p, state in children_of(pid) if not is_helper(p)]
 
 
 def seal(obj):
@@ -951,7 +952,7 @@ class Daemon:
         """Return true if it says hello. A child of an earlier one that was killed may hold that one's socket for a moment:
         it accepts connections, and closes them."""
         if self.process.poll() is not None:
-            raise AssertionError("plenumd ended with %d:\n%s" % (self.process.returncode, self.log()))
+            raise AssertionError("plenumd ended with %d:\n%s" % (self.process.returncode, self.log_tail()))
         try:
             c = Client(self.socket)
         except OSError:
@@ -977,13 +978,13 @@ class Daemon:
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
     def settled_fds(self):
-        """Return the number of descriptors once it has been stable over several looks at a sleeping daemon: one that is
-        runnable is in the middle of its work. Excludes the table of sessions being written, which takes as long as the
-        disk does."""
+        """Return the number of descriptors once it has been stable over several looks at a sleeping daemon without
+        helpers: one that is runnable or waits for a helper is in the middle of its work. Excludes the table of sessions
+        being written, which takes as long as the disk does."""
         last, same = -1, 0
         for _ in range(500):
             n = len([f for f in self.fd_list() if "/sessions.json." not in f])
-            same = same + 1 if n == last and self.waits() else 0
+            same = same + 1 if n == last and self.waits() and not self.helpers() else 0
             last = n
             if same >= 3:
                 break
@@ -993,6 +994,10 @@ class Daemon:
     def waits(self):
         with open("/proc/%d/stat" % self.pid) as f:
             return f.read().rpartition(")")[2].split()[0] == "S"
+
+    def helpers(self):
+        """Return the processes that work for the daemon itself: each has descriptors at its end."""
+        return [p for p, _ in children_of(self.pid) if is_helper(p)]
 
     @property
     def sanitized(self):
@@ -1032,9 +1037,13 @@ class Daemon:
     def log(self):
         try:
             with open(self.log_path, "rb") as f:
-                return f.read()[-6000:].decode("utf-8", "replace")
+                return f.read().decode("utf-8", "replace")
         except OSError:
             return ""
+
+    def log_tail(self):
+        """For messages; a line that a test wants may be older."""
+        return self.log()[-6000:]
 
     def client(self, label=None, kind=Client, **options):
         c = kind(self.socket, label or "client%d" % (len(self.clients) + 1), **options)
@@ -1088,7 +1097,7 @@ class Daemon:
         processes."""
         if self.process is None or self.process.poll() is not None:
             if self.process is not None:
-                raise AssertionError("plenumd ended during the test with %d:\n%s" % (self.process.returncode, self.log()))
+                raise AssertionError("plenumd ended during the test with %d:\n%s" % (self.process.returncode, self.log_tail()))
             return
         for c in self.clients:
             c.close()
@@ -1141,10 +1150,10 @@ class Daemon:
         try:
             got = self.process.wait(TIMEOUT if timeout is None else timeout)
         except subprocess.TimeoutExpired:
-            raise Timeout("plenumd does not end:\n" + self.log()) from None
+            raise Timeout("plenumd does not end:\n" + self.log_tail()) from None
         log = self.log()
         if got != status or "ERROR: AddressSanitizer" in log or "runtime error:" in log or "LeakSanitizer" in log:
-            raise AssertionError("plenumd ended with %d, not %d:\n%s" % (got, status, log))
+            raise AssertionError("plenumd ended with %d, not %d:\n%s" % (got, status, log[-20000:]))
 
     def fd_list(self):
         folder = "/proc/%d/fd" % self.pid
@@ -1233,7 +1242,7 @@ class Case(unittest.TestCase):
         finally:
             for d in self.daemons:
                 if failed:
-                    sys.stderr.write("--- log of %s\n%s---\n" % (self.id(), d.log()))
+                    sys.stderr.write("--- log of %s\n%s---\n" % (self.id(), d.log_tail()))
                 d.destroy()
             for a in self.agents:
                 a.close()
