@@ -337,7 +337,7 @@ class ReloadTest(Case):
         a = d.client()
         a.hello()
         before = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (d.fd_count(), before[1]))
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (d.settled_fds(), before[1]))
         self.assertRefused("busy", a.request, "plenum_reload")
         resource.prlimit(d.pid, resource.RLIMIT_NOFILE, before)
         self.assertTrue(a.request("plenum_reload")["reloaded"])
