@@ -147,6 +147,7 @@ class StartTest(Case):
         d, agent = self.start(wrap=("/bin/sh", "-c", 'shift; exec %s "$@"' % exe, "sh"))
         opens = Opens(self, exe)
         c = d.client(env={"DISPLAY": ":77", "PATH": os.environ["PATH"]})
+        c.hello()  # the process that looks where it comes from has ended
         opens.count()
         c.attach("s")
         child = agent.child()
