@@ -553,8 +553,9 @@ class DesktopTest(Case):
         self.child = self.agent.child()
 
     def asked(self, cmd, tool="Bash"):
-        self.child.print(perm("k-%d" % (len(self.desktop.shown) + 1), cmd, tool=tool))
-        return self.desktop.wait(len(self.desktop.shown) + 1)
+        number = len(self.desktop.shown) + 1
+        self.child.print(perm("k-%d" % number, cmd, tool=tool))
+        return self.desktop.wait(number)
 
     def test_the_buttons(self):
         for n, key in enumerate(("allow", "deny")):
