@@ -245,7 +245,7 @@ class StderrTest(Case):
             child.stderr(b"some text on standard error\n" * 40000)
         child.print(RESULT)
         a.wait(type="result")
-        until(lambda: len(child.had("stderr_done")) == 20, 20)
+        until(lambda: len(child.had("stderr_done")) == 20)
         self.assertLess(d.rss() - before, 8 * 1024)
         self.assertLess(os.path.getsize(d.log_path), 4 << 20)
         self.assertNone(a.seen(lambda m: b"standard error" in m.raw))
@@ -435,7 +435,7 @@ class VanishTest(Case):
         threads = [threading.Thread(target=come_and_go) for _ in range(4)]
         for t in threads:
             t.start()
-        a.wait(type="result", timeout=60)
+        a.wait(type="result")
         for t in threads:
             t.join()
         until(lambda: d.sessions()["s"]["attachments"] == 1)

@@ -603,9 +603,9 @@ class RulesTest(Asks):
         line = dump(perm("k-1", tool="Write", input={"content": "@P@"}))
         child.flood(line, 1, pad=65 << 20)
         if not profile:
-            rid = a.wait(type="control_request", timeout=60)["request_id"]
+            rid = a.wait(type="control_request")["request_id"]
             a.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {"behavior": "allow"}}})
-        got = child.wait(type="control_response", timeout=60)["response.response"]
+        got = child.wait(type="control_response")["response.response"]
         self.assertEqual((got["behavior"], len(got["updatedInput"]["content"])), ("allow", 65 << 20))
         child.mark(a)
 

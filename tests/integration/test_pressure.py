@@ -181,7 +181,7 @@ class ProtocolTest(PressureCase):
         d.fds += 2  # that file, and the epoll descriptor for its event
         busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
         try:
-            until(lambda: "asleep" in {s["state"] for s in d.sessions().values()}, 20)
+            until(lambda: "asleep" in {s["state"] for s in d.sessions().values()}, what="a session to sleep")
         finally:
             for p in busy:
                 p.kill()

@@ -519,7 +519,7 @@ class LifeTest(WarmCase):
 
     def test_does_not_try_for_ever(self):
         d, agent = self.warm(ready=0, mode={"start": [{"op": "exit_now", "status": 3}]})
-        until(lambda: "no more of them" in d.log(), 40)
+        until(lambda: "no more of them" in d.log())
         self.assertEqual(agent.starts, 5)
         self.assertEqual(d.log().count("no more of them"), 1)
         agent.mode()
@@ -528,7 +528,7 @@ class LifeTest(WarmCase):
 
     def test_program_that_is_not_there(self):
         d, agent = self.warm(ready=0, profile={"command": "/nonexistent/agent"})
-        until(lambda: "no more of them" in d.log(), 40)
+        until(lambda: "no more of them" in d.log())
         self.assertIn("/nonexistent/agent", d.log())
 
     def test_reload(self):
