@@ -47,7 +47,7 @@ class Daemon:
         self.work = os.path.join(self.dir, "work")
         os.mkdir(self.work)
         with open(os.path.join(self.dir, "plenum.conf"), "w") as f:
-            f.write("[daemon]\ndefault_profile = agent\n[profile agent]\ncommand = %s\n" % AGENT)
+            f.write("[daemon]\ndefault_profile = agent\nmemory_pressure = no\n[profile agent]\ncommand = %s\n" % AGENT)
             f.write("resume_args = --resume={id}\nsession_id_args = --session-id={id}\n")
             f.write("[profile sleepy]\ncommand = %s\nidle_sleep = 100ms\n" % AGENT)
             f.write("[profile itself]\ncommand = %s\n" % SHIM)
