@@ -6,7 +6,7 @@ prestarted child."""
 
 from pathlib import Path
 
-from harness import Case, bash, wait_until
+from harness import Case, bash, command_of, wait_until
 
 
 class Warm(Case):
@@ -20,11 +20,12 @@ class Warm(Case):
         wait_until("a spare is ready", lambda: self.spares(client) == 1)
 
     def spare_pid(self):
-        """Return the only child of the daemon, without a session yet; it counts as prestarted once it answered
-        initialize."""
+        """Return the only CLI of the daemon, without a session yet; it counts as prestarted once it answered
+        initialize. Helpers of the daemon are its children, too."""
         self.wait_spare()
         tasks = Path(f"/proc/{self.daemon.process.pid}/task").iterdir()
-        (pid,) = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        (pid,) = [child for child in children if command_of(child).startswith(str(self.cli))]
         return pid
 
     def test_first_prompt_goes_to_the_spare(self):
@@ -54,6 +55,8 @@ class Warm(Case):
         self.assertFalse((self.work / "made").exists(), result)
         own = client.ask("plenum_status", session="work")["pid"]
         self.assertNotEqual(own, spare)
+        self.assertIn(f"session work: returns prestarted child {spare}", self.daemon.log.read_text())
+        self.wait_spare()  # the returned one, or one that was started in its place before it returned
         other = self.process_client("other")
-        self.assertEqual(other.attached["pid"], spare)
+        self.assertIn(f"session other: takes prestarted child {other.attached['pid']}", self.daemon.log.read_text())
         self.assertIn("echo: hi", other.turn("hi")["result"])
