@@ -20,6 +20,7 @@ class Ctl(Case):
 
     def test_fork_goes_on_from_a_copy(self):
         self.plenumctl("send", "work", "remember quince")
+        self.wait_written(self.state("work")["conversation_id"], "echo: remember quince")
         self.assertEqual(self.plenumctl("fork", "work", "copy"), "copy\n")
         self.plenumctl("send", "copy", "remember medlar")
         self.assertIn("quince", self.plenumctl("send", "copy", "@history@"))

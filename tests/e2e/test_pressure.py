@@ -144,6 +144,7 @@ class Kept(Case):
         client = self.client("work")
         client.allow_everything()
         client.turn('@tool Bash {"command":"tail -f /dev/null","run_in_background":true}@')
+        wait_until("the task is told", lambda: self.client("work").attached["background_tasks"])
         self.wait_state("work", "idle")
         client.refused("plenum_hibernate", "busy", session="work")
         client.ask("plenum_stop", session="work", how="kill")
