@@ -416,7 +416,7 @@ class SharedCodex(Shared, Case):
         for word, client in clients.items():
             client.call("command/exec/write", processId="c", deltaBase64=base64.b64encode(b"go\n").decode())
             self.assertEqual(client.reply(runs[word])["result"]["exitCode"], 0)
-            output, = client.seen(lambda line: line.get("method") == "command/exec/outputDelta")
+            output = client.wait_message("command/exec/outputDelta")
             self.assertEqual(output["params"]["processId"], "c")
             self.assertEqual(base64.b64decode(output["params"]["deltaBase64"]).decode(), f"{word} go\n")
             (self.work / word / "file").touch()

@@ -42,7 +42,7 @@ class Rules(Case):
         one = self.client("work")
         one.turn(bash("nice touch made"))
         self.assertEqual([is_ask(line) for line in one.lines].count(True), 0)
-        self.assertIn("Bash(touch:*)", text_of(tool_results(one)[-1]) + self.daemon.log_tail())
+        self.assertIn("Bash(touch:*)", text_of(tool_results(one)[-1]) + self.daemon.log.read_text())
         uuid = one.prompt(bash("python3 -c 'open(\"m\" + \"ade\", \"w\")'"))
         request = one.wait_request("can_use_tool")
         one.answer(request, {"behavior": "deny", "message": "no"})
@@ -62,7 +62,7 @@ class MonitorRules(Case):
         one.turn(self.monitor("touch made"))
         self.assertEqual(one.seen(is_ask), [])
         self.assertTrue(tool_results(one)[-1]["is_error"], tool_results(one))
-        self.assertIn("by rule Bash(touch:*)", self.daemon.log_tail())
+        self.assertIn("by rule Bash(touch:*)", self.daemon.log.read_text())
         self.assertFalse((self.work / "made").exists())
 
     def test_another_command_is_asked_as_before(self):
