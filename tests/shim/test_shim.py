@@ -411,7 +411,7 @@ class Flow(Case):
         shim.write({"type": "user", "n": 1})
         self.assertEqual(peer.read()["n"], 1)
         peer.exited(status=3)
-        self.assertEqual(shim.process.wait(20), 3)
+        self.assertEqual(shim.process.wait(DEADLINE), 3)
 
     def test_a_full_disk_under_stdout(self):
         """The session runs on, as with the CLI; the status says that output is lost."""
@@ -555,7 +555,7 @@ class Ends(Case):
             pass
         peer.close()
         shim.kill(signal.SIGTERM)
-        self.assertEqual(shim.process.wait(20), 143)
+        self.assertEqual(shim.process.wait(DEADLINE), 143)
 
     def child(self, handler):
         """A process that is up, and treats SIGINT in this way."""
