@@ -166,34 +166,27 @@ class StartTest(Case):
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
     def test_a_session_that_became_private_meanwhile(self):
         """A client that waits for the start of a child is checked again after it."""
-        d, agent = self.start(daemon={"allow_uids": "65534"})
+        mount = dead_mount(self)
+        d, agent = self.start(daemon=dict(DeadMountTest.LONG, allow_uids="65534"))
         d.open_to_all()
-        program = d.root + "/program"
-        d.sections["profile agent"]["command"] = program
-        d.write_conf()
-        d.call("plenum_reload")
-
-        def install():
-            with open(program + ".new", "w") as f:
-                f.write("#!/bin/sh\nexec %s\n" % agent.command)
-            os.chmod(program + ".new", 0o755)
-            os.rename(program + ".new", program)
-
-        install()
-        a = d.attached("s")
+        link = d.root + "/link"
+        os.symlink("/", link)
+        a = d.attached("s", cwd=link)
         agent.child()
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
-        os.unlink(program)
-        a.send(user("wake"))  # it is retried for a while
+        os.unlink(link)
+        os.symlink(mount.dir, link)
         b = d.client(uid=65534, gid=65534)
+        b.sync()  # its origin is known
+        a.send(user("wake"))
+        until(lambda: mount.asked, what="a look into the mount")
         waits = b.ask("plenum_attach", session="s", wake=True, approve=False)
-        until(lambda: d.log().count("not found") + d.log().count("is not there") > 1, what="two tries")
         d.sections["profile agent"]["private"] = "yes"
         d.write_conf()
         d.call("plenum_reload")
-        self.assertEqual(b.seen(type="control_response"), [])
-        install()
+        self.assertNone(b.seen(type="control_response", response__request_id=waits))
+        mount.answer()
         self.assertEqual(b.answer(waits)["response.code"], "not_allowed")
         agent.child()
 

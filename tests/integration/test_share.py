@@ -243,12 +243,12 @@ class BytesTest(ShareCase):
         own, child = self.working()
         c = self.other("s")
         c.send(user("x" * 400000, uuid="p1"))
-        until(lambda: self.held()[2] >= 400000)
+        own.event("changed", what="prompt_held", value="p1")  # before that its line is counted
         room = 512 * 1024 - self.held()[2]
         c.send(user("x" * (room - 10 - len(dump(user("", uuid="p2")))), uuid="p2"))
         self.exceeded(c.error("share_exceeded", uuid="p2"), "uid_bytes")
         own.send(user("y" * 600000, uuid="mine"))
-        own.event("changed", what="prompt_held")
+        own.event("changed", what="prompt_held", value="mine")
         child.print({"type": "result", "subtype": "success", "is_error": False, "user_message_uuids": ["w"]})
         child.wait(type="user", uuid="p1")
         until(lambda: self.held()[2] == 0)

@@ -406,7 +406,9 @@ class FullDiskTest(Case):
         d, agent = self.start(daemon={"state_dir": folder})
         a = d.attached("s", name="guard")
         agent.child()
-        until(lambda: os.path.exists(folder + "/sessions.json"), what="the table")
+        d.wait_state("s", "idle")
+        # a table that replaces this one later would leave room for the guard
+        until(lambda: '"s"' in WriteTest.table(folder) and len(os.listdir(folder)) == 2, what="the table, and its lock")
         with open(folder + "/full", "wb", buffering=0) as f:
             try:
                 while True:
