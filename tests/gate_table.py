@@ -57,7 +57,7 @@ JUDGED = {
     "PLAIN": None, "CHANGE": None, "MCP_SET_SERVERS": "merged with the servers of others",
     "INITIALIZE": "judged by its members", "REQUEST": "judged by its subtype", "PROMPT": "judged by its members and text",
     "INTERRUPT": "spares the queued prompts of others", "CANCEL_PROMPT": "its own prompts alone",
-    "KEPT": "answered by the daemon, from the start of the agent", "END_SESSION": "as plenum_stop",
+    "KEPT": "answered by the daemon, or by the agent, which is started for it", "END_SESSION": "as plenum_stop",
     "ANSWER": "to what the client was asked alone", "CANCEL": "its own requests alone",
 }
 

@@ -275,7 +275,7 @@ void turns_answered(struct call *call, struct chunk line, const struct envelope 
 	const struct dialect *d = session_dialect(s);
 	bool good = d->succeeded(e);
 	requests_pass_answer(call, line, e);
-	if (good && d->accepts_prompts && d->remember) d->remember(&s->memo, e);
+	if (good && d->remember) d->remember(&s->memo, e);
 	prompt_answered(call, line, span_of(good ? "false" : "true"));
 }
 

@@ -115,7 +115,7 @@ enum dialect_kept {
 	KEPT_ANSWER,   /* with this body */
 	KEPT_REPLAY,   /* the same, after the lines of the conversation so far */
 	KEPT_LATER,    /* the start has not brought it yet */
-	KEPT_PASS,     /* the child answers it: its start is over */
+	KEPT_PASS,     /* the child answers it, which can be asked */
 	KEPT_ANOTHER,  /* it is for another session of the connection: this one has its conversation */
 	KEPT_REFUSED,  /* with this error text */
 	KEPT_FORBIDDEN /* the same, because of the client's rights */
@@ -126,6 +126,7 @@ struct dialect_ask {
 	const struct envelope *e;
 	const char *conversation; /* NULL: it is not known yet */
 	bool ready;               /* the start of the child is over */
+	bool hears;               /* the same, or it waits for a client (STEP_WAITS): the child can be asked */
 	bool waits;               /* as in struct dialect_start */
 	bool told;                /* as in struct dialect_start */
 	bool again;               /* it was KEPT_LATER before */
@@ -334,8 +335,7 @@ struct dialect {
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
 	/* Return true if such a request takes up the conversation that it names; else it begins one. */
 	bool (*takes_up)(const struct envelope *e);
-	/* Note the values in a line of the child, or in its answer to a prompt (accepts_prompts), for all clients that come
-	 * later. Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
+	/* Note the values in a line of the child, or in its answer to a prompt, for all clients that come later. Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);
 	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
 	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);

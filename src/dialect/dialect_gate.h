@@ -28,7 +28,7 @@ enum act_kind {
 	ACT_REQUEST, /* by its subtype */
 	ACT_ANSWER,
 	ACT_CANCEL, /* cancel a request of the client */
-	ACT_KEPT,   /* answered by the daemon, from the start of the child */
+	ACT_KEPT,   /* answered by the daemon from the start of the child, or by the child, which is started for it */
 	ACT_NAMES,  /* passed on; `member` is a handle that the client chose (struct dialect_addressee), or absent */
 	ACT_OPENS,  /* the same; the handle is open from the answer on, until the request `what` */
 	ACT_RUNS,   /* the same; it is open until the answer, or the request `what` */

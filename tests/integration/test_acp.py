@@ -686,8 +686,104 @@ class Lives(AcpCase):
         child.wait(method="session/prompt")
         self.assertEqual(child.seen(method="session/set_mode", params__modeId="acceptEdits"), [])
 
+    def lost(self, agent):
+        """The next child does not know its conversation."""
+        child = agent.child()
+        self.initialized(child)
+        child.print(error(child.wait(method="session/load")["id"], -32002, "Resource not found"))
+        return child
+
+    def test_a_conversation_without_a_prompt_is_begun_anew(self):
+        """The agent has it on its disk only from the first prompt on."""
+        d, agent = self.begin()
+        a = self.editor(d)
+        a.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        servers = [{"name": "x", "command": "/bin/true", "args": [], "env": []}]
+        first = a.call("session/new", cwd="/usr", mcpServers=servers)
+        child.print(result(child.wait(method="session/new")["id"], sessionId="c1", modes=MODES))
+        a.reply(first)
+        name, = d.sessions()
+        child.print(update("current_mode_update", currentModeId="plan"))
+        a.wait(**is_update("current_mode_update"))
+        for before, now in (("c1", "c2"), ("c2", "c3")):
+            d.call("plenum_hibernate", session=name)
+            child.wait_gone()
+            d.wait_state(name, "asleep")
+            if now == "c3":  # a new daemon knows it, too
+                d.kill9()
+                d.start()
+                a = self.attached(d, name, create="never")
+            mine = a.prompt("hi", sessionId="c1")
+            child = self.lost(agent)
+            self.assertEqual(child.seen(method="session/load")[0]["params.sessionId"], before)
+            new = child.wait(method="session/new")
+            self.assertEqual(new["params"], {"cwd": "/usr", "mcpServers": servers})
+            child.print(result(new["id"], sessionId=now, modes=MODES))
+            mode = child.wait(method="session/set_mode")
+            self.assertEqual(mode["params"], {"sessionId": now, "modeId": "plan"})
+            child.print(result(mode["id"]))
+            m = child.wait(method="session/prompt")
+            self.assertEqual(m["params.sessionId"], now)
+            a.event("changed", what="conversation_id", value=now)
+            child.print(result(m["id"], stopReason="cancelled"))  # it may have left nothing
+            a.reply(mine)
+            self.assertEqual(d.sessions()[name]["conversation_id"], now)
+
+    def test_a_new_conversation_is_refused_too(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        mine = a.prompt()
+        child = self.lost(agent)
+        child.print(error(child.wait(method="session/new")["id"], -32000, "Authentication required"))
+        self.assertIn("Authentication required", a.reply(mine)["error.message"])
+        child.wait_gone()
+        d.wait_state("s", "failed")
+
+    def test_a_list_wakes_the_agent(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        mine = a.call("session/list")
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="session/load")["id"], modes=MODES))
+        child.print(result(child.wait(method="session/set_mode")["id"]))
+        child.print(result(child.wait(method="session/list")["id"], sessions=[{"sessionId": "c1"}]))
+        self.assertEqual(a.reply(mine)["result"], {"sessions": [{"sessionId": "c1"}]})
+
+    def test_a_list_before_the_conversation(self):
+        """To choose from; also if the agent has ended meanwhile."""
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        for n in range(2):
+            mine = e.call("session/list")
+            if n:
+                child = agent.child()
+            self.initialized(child)
+            child.print(result(child.wait(method="session/list")["id"], sessions=[]))
+            e.reply(mine)
+            self.assertEqual(child.seen(method="session/new"), [])
+            name, = d.sessions()
+            d.call("plenum_hibernate", session=name)
+            child.wait_gone()
+            d.wait_state(name, "asleep")
+
+    def test_a_list_of_an_agent_that_cannot_start(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        mine = a.call("session/list")
+        child = agent.child()
+        child.print(error(child.wait(method="initialize")["id"], -32603, "no model"))
+        self.assertIn("no model", a.reply(mine)["error.message"])
+
     def test_a_conversation_that_the_agent_has_lost(self):
         d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a, "first")
+        child.print(result(theirs, stopReason="end_turn"))
+        a.reply(mine)
         self.sleep(d, child)
         mine = a.prompt("lost")
         child = agent.child()

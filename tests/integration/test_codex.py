@@ -529,6 +529,51 @@ class Lives(CodexCase):
         self.accept(child, "second", "turn2")
         a.reply(again)
 
+    def test_a_thread_without_a_turn_is_begun_anew(self):
+        """The agent has it on its disk only from the first turn on."""
+        d, agent, child, a = self.open()
+        child.print(note("thread/settings/updated", threadSettings=SETTINGS))
+        a.wait(method="thread/settings/updated")
+        self.sleep(d, child)
+        mine = a.prompt("first", threadId="t1")
+        child = agent.child()
+        self.initialized(child)
+        m = child.wait(method="thread/resume")
+        child.print(error(m["id"], -32600, "no rollout found for thread id t1"))
+        m = child.wait(method="thread/start")
+        self.assertNotIn("threadId", m["params"])
+        child.print(result(m["id"], thread={"id": "t2", "turns": []}))
+        m = child.wait(method="thread/settings/update")
+        self.assertEqual((m["params.threadId"], m["params.model"]), ("t2", "big"))
+        child.print(result(m["id"]))
+        m = self.accept(child, "first")
+        self.assertEqual(m["params.threadId"], "t2")
+        self.assertEqual(len(child.seen(method="initialized")), 1)
+        a.event("changed", what="conversation_id", value="t2")
+        a.reply(mine)
+        child.print(started(thread="t2"), completed(thread="t2"))
+        a.event("turn_ended")
+        self.sleep(d, child)
+        mine = a.prompt("second")
+        child = agent.child()
+        self.initialized(child)
+        m = child.wait(method="thread/resume")  # it has had a turn: its loss is none to be silent about
+        child.print(error(m["id"], -32600, "no rollout found for thread id t2"))
+        self.assertIn("no rollout found", a.reply(mine)["error.message"])
+        self.assertEqual(child.seen(method="thread/start"), [])
+
+    def test_a_list_wakes_the_agent(self):
+        d, agent, child, a = self.open()
+        self.turn(child, a)
+        child.print(completed())
+        a.event("turn_ended")
+        self.sleep(d, child)
+        mine = a.call("thread/list")
+        child = agent.child()
+        self.resumed(child)
+        child.print(result(child.wait(method="thread/list")["id"], data=[]))
+        self.assertEqual(a.reply(mine)["result"], {"data": []})
+
     def test_no_prompt_runs_under_laxer_settings(self):
         """Those that restrict the agent are set until it takes them; of the others it is asked once."""
         d, agent, child, a = self.open()

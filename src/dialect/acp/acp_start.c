@@ -13,6 +13,9 @@
  *   strict                 the mode to set if it is strict and the agent has refused it, or an option: never dropped
  *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else; true: which the
  *                          clients had before it began
+ *   unused                 the conversation has had no prompt: an agent may not have it on its disk
+ *   ~new                   this step begins a conversation
+ *   ~anew                  the agent has lost an unused one: the step was taken again, with a new one
  */
 #include "dialect/acp/acp.h"
 
@@ -26,6 +29,9 @@
 
 #define MODE "current_mode_update"
 #define OPTIONS "config_option_update"
+#define UNUSED "unused"
+#define NEW "~new"
+#define ANEW "~anew"
 #define OPTIONS_SET 32 /* options that a next child is set to: each one is looked up in a list of the agent */
 
 /* Without the `~`: names of updates. The later ones change often, and say nothing to a next child. */
@@ -80,8 +86,10 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 	bool loads = span_is_true(span_member(can, "loadSession"));
 	bool resumes = span_is_object(span_member(span_member(can, "sessionCapabilities"), "resume"));
 	if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
+	memo_set(start->memo, NEW, SPAN_NONE);
 	if (!start->conversation || (!loads && !resumes)) {
 		_cleanup_free_ char *fork = start->conversation ? NULL : span_dup(memo_get(start->memo, "~fork"), NULL);
+		if (!fork) memo_set(start->memo, NEW, span_of("true"));
 		put_session(b, id, fork ? "session/fork" : "session/new", fork, start);
 		return STEP_SENT;
 	}
@@ -205,12 +213,15 @@ static bool put_option(struct buf *b, const char *id, const struct dialect_start
 }
 
 enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
+	struct dialect_start anew = {.cwd = start->cwd, .memo = start->memo};
 	if (n == 0) {
 		note_wanted(start);
+		memo_set(start->memo, ANEW, SPAN_NONE);
 		put_initialize(b, id);
 		return STEP_SENT;
 	}
 	if (n == 1) return put_conversation(b, id, start);
+	if (memo_get(start->memo, ANEW).p && --n == 1) return put_conversation(b, id, &anew);
 	if (!start->conversation) return STEP_NONE;
 	bool rest = span_is_true(memo_get(start->memo, "~rest"));
 	if (n == 2 && put_mode(b, id, start)) return rest ? STEP_REPLAYS : STEP_SENT;
@@ -241,6 +252,23 @@ static bool refuse_settings(struct memo *memo, const struct envelope *e, struct 
 	return false;
 }
 
+static bool take_conversation(const struct envelope *e, struct memo *memo, struct buf *why) {
+	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, UNUSED).p;
+	memo_set(memo, NEW, SPAN_NONE);
+	if (lost) { /* its mode and options are set again, and there are no lines to repeat */
+		memo_set(memo, ANEW, span_of("true"));
+		memo_set(memo, "~rest", SPAN_NONE);
+		return true;
+	}
+	if (e->is_error.p) {
+		memo_set(memo, "params", SPAN_NONE);
+		return refuse(why, "did not begin the conversation", e);
+	}
+	memo_set(memo, "session", e->inner_response);
+	if (begins) memo_set(memo, UNUSED, span_of("true"));
+	return true;
+}
+
 bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why) {
 	int64_t version;
 	if (n == 0) {
@@ -252,13 +280,9 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 		memo_set(memo, "initialize", e->inner_response);
 		return true;
 	}
-	if (n == 1 && e->is_error.p) {
-		memo_set(memo, "params", SPAN_NONE);
-		return refuse(why, "did not begin the conversation", e);
-	}
-	if (n == 1) memo_set(memo, "session", e->inner_response);
-	bool says_nothing = n == 2 && memo_get(memo, "~rest").p;
-	if (n == 1 || says_nothing) return true;
+	if (memo_get(memo, ANEW).p) n--;
+	if (n == 1) return take_conversation(e, memo, why);
+	if (n == 2 && memo_get(memo, "~rest").p) return true;
 	if (e->is_error.p) return refuse_settings(memo, e, why);
 	take_strict(memo, span_member(e->inner_response, "configOptions"));
 	return true;
@@ -355,6 +379,7 @@ enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, cons
 	}
 	if (span_equals(method, "session/load")) return on_load(ask, body, error, true);
 	if (span_equals(method, "session/resume")) return on_load(ask, body, error, false);
+	if (span_equals(method, "session/list")) return ask->hears ? KEPT_PASS : KEPT_LATER; /* only the agent knows it */
 	if (!ask->again) return begin(ask, error);
 	if (!ask->ready || !ask->conversation) return KEPT_LATER;
 	put_known(body, ask);
@@ -373,7 +398,14 @@ static void note_mode(struct memo *memo, struct span update) {
 	if (span_member(memo_get(memo, "session"), "modes").p) set_update(memo, MODE, "currentModeId", mode);
 }
 
+/* The answer to a prompt: one that was cancelled may have left nothing. */
+static void note_used(struct memo *memo, const struct envelope *e) {
+	struct span reason = span_member(e->inner_response, "stopReason");
+	if (reason.p && !span_equals(reason, "cancelled")) memo_set(memo, UNUSED, SPAN_NONE);
+}
+
 bool acp_start_remember(struct memo *memo, const struct envelope *e) {
+	note_used(memo, e);
 	for (size_t i = 0; e->subtype.p && i < ARRAY_SIZE(updates); i++) {
 		if (!span_equals(e->subtype, plain(updates[i]))) continue;
 		struct span update = span_member(e->request, "update");

@@ -11,6 +11,9 @@
  *   strict       of refused settings those that are never dropped, in the same form; until there are settings again
  *   ~name, ...   the same of other notifications (notes)
  *   ~turn        the id of the newest turn
+ *   unused       the thread has had no turn: the agent does not have it on its disk
+ *   ~new         this step begins a thread
+ *   ~anew        the agent has lost an unused one: the step was taken again, with a new one
  */
 #include "dialect/codex/codex.h"
 
@@ -22,6 +25,9 @@
 
 #define SETTINGS "settings"
 #define STRICT "strict"
+#define UNUSED "unused"
+#define NEW "~new"
+#define ANEW "~anew"
 #define MUTES_MAX 256        /* of a client */
 #define MUTE_MAX 200         /* bytes */
 #define NOTES_OF_ONE_KIND 64 /* the oldest one goes */
@@ -92,12 +98,12 @@ static void put_thread(struct buf *b, const char *id, const struct dialect_start
 	struct span params = memo_get(start->memo, "params");
 	struct span fork = start->conversation ? SPAN_NONE : memo_get(start->memo, "~fork");
 	const char *method = start->conversation ? "thread/resume" : fork.p ? "thread/fork" : "thread/start";
+	memo_set(start->memo, NEW, start->conversation || fork.p ? SPAN_NONE : span_of("true"));
 	struct buf o = BUF_INIT(SIZE_MAX / 4);
 	if (fork.p)
 		put_fork(&o, fork, params);
 	else
 		put_params(&o, params, start);
-	jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, "initialized", "{}");
 	if (!o.failed) jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, method, o.data);
 	b->failed |= o.failed;
 	buf_free(&o);
@@ -140,15 +146,20 @@ static enum dialect_step put_settings(struct buf *b, const char *id, const struc
 }
 
 enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
+	struct dialect_start anew = {.cwd = start->cwd, .memo = start->memo};
+	bool again = n > 1 && memo_get(start->memo, ANEW).p;
+	if (again && --n == 1) start = &anew;
 	switch (n) {
 	case 0:
 		for (size_t i = 0; i < ARRAY_SIZE(notes); i++)
 			if (!notes[i].thread || !start->conversation) memo_set(start->memo, notes[i].name, SPAN_NONE);
 		if (!start->conversation) memo_set(start->memo, STRICT, SPAN_NONE);
+		memo_set(start->memo, ANEW, SPAN_NONE);
 		put_initialize(b, id);
 		return STEP_SENT;
 	case 1:
 		if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
+		if (!again) jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, "initialized", "{}");
 		put_thread(b, id, start);
 		return STEP_SENT;
 	case 2:
@@ -165,18 +176,26 @@ static bool refuse(struct buf *why, const char *what, const struct envelope *e) 
 	return false;
 }
 
+static bool take_thread(const struct envelope *e, struct memo *memo, struct buf *why) {
+	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, UNUSED).p;
+	memo_set(memo, NEW, SPAN_NONE);
+	if (lost) memo_set(memo, ANEW, span_of("true"));
+	if (lost) return true;
+	memo_set(memo, "thread", e->inner_response);
+	if (begins && !e->is_error.p) memo_set(memo, UNUSED, span_of("true"));
+	if (!e->is_error.p) return true;
+	memo_set(memo, "params", SPAN_NONE);
+	return refuse(why, "did not begin the thread", e);
+}
+
 bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why) {
 	if (n == 0) {
 		if (e->is_error.p) return refuse(why, "refused initialize", e);
 		memo_set(memo, "initialize", e->inner_response);
 		return true;
 	}
-	if (n == 1) {
-		memo_set(memo, "thread", e->inner_response);
-		if (!e->is_error.p) return true;
-		memo_set(memo, "params", SPAN_NONE);
-		return refuse(why, "did not begin the thread", e);
-	}
+	if (memo_get(memo, ANEW).p) n--;
+	if (n == 1) return take_thread(e, memo, why);
 	if (!e->is_error.p) return true;
 	keep_strict(memo);
 	refuse(why, "did not take back the settings of the thread", e);
@@ -238,6 +257,7 @@ enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, co
 	struct span method = ask->e->inner_subtype, thread = memo_get(ask->memo, "thread");
 	if (span_equals(method, "initialize")) return on_initialize(ask, body, error);
 	if (span_equals(method, "thread/resume")) return on_resume(ask, error);
+	if (span_equals(method, "thread/list")) return ask->hears ? KEPT_PASS : KEPT_LATER; /* only the agent knows it */
 	if (!ask->again) return begin(ask, error);
 	if (!ask->ready || !thread.p) return KEPT_LATER;
 	buf_put(body, thread.p, thread.n);
@@ -270,6 +290,7 @@ bool codex_start_remember(struct memo *memo, const struct envelope *e) {
 					   : span_equals(e->type, "turn/started") ? span_member(e->request, "turn")
 															  : SPAN_NONE;
 	if (turn.p) memo_set(memo, CODEX_TURN, span_member(turn, "id"));
+	if (turn.p) memo_set(memo, UNUSED, SPAN_NONE);
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		if (!span_equals(e->type, notes[i].method)) continue;
 		if (notes[i].by)
