@@ -335,7 +335,8 @@ struct dialect {
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
 	/* Return true if such a request takes up the conversation that it names; else it begins one. */
 	bool (*takes_up)(const struct envelope *e);
-	/* Note the values in a line of the child, or in its answer to a prompt, for all clients that come later. Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
+	/* Note the values in a line of the child, or in its answer to a prompt, for all clients that come later. Return
+	 * true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);
 	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
 	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);

@@ -29,7 +29,7 @@
 
 #define MODE "current_mode_update"
 #define OPTIONS "config_option_update"
-#define UNUSED "unused"
+#define FRESH "unused"
 #define NEW "~new"
 #define ANEW "~anew"
 #define OPTIONS_SET 32 /* options that a next child is set to: each one is looked up in a list of the agent */
@@ -253,7 +253,7 @@ static bool refuse_settings(struct memo *memo, const struct envelope *e, struct 
 }
 
 static bool take_conversation(const struct envelope *e, struct memo *memo, struct buf *why) {
-	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, UNUSED).p;
+	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, FRESH).p;
 	memo_set(memo, NEW, SPAN_NONE);
 	if (lost) { /* its mode and options are set again, and there are no lines to repeat */
 		memo_set(memo, ANEW, span_of("true"));
@@ -265,7 +265,7 @@ static bool take_conversation(const struct envelope *e, struct memo *memo, struc
 		return refuse(why, "did not begin the conversation", e);
 	}
 	memo_set(memo, "session", e->inner_response);
-	if (begins) memo_set(memo, UNUSED, span_of("true"));
+	if (begins) memo_set(memo, FRESH, span_of("true"));
 	return true;
 }
 
@@ -401,7 +401,7 @@ static void note_mode(struct memo *memo, struct span update) {
 /* The answer to a prompt: one that was cancelled may have left nothing. */
 static void note_used(struct memo *memo, const struct envelope *e) {
 	struct span reason = span_member(e->inner_response, "stopReason");
-	if (reason.p && !span_equals(reason, "cancelled")) memo_set(memo, UNUSED, SPAN_NONE);
+	if (reason.p && !span_equals(reason, "cancelled")) memo_set(memo, FRESH, SPAN_NONE);
 }
 
 bool acp_start_remember(struct memo *memo, const struct envelope *e) {

@@ -25,7 +25,7 @@
 
 #define SETTINGS "settings"
 #define STRICT "strict"
-#define UNUSED "unused"
+#define FRESH "unused"
 #define NEW "~new"
 #define ANEW "~anew"
 #define MUTES_MAX 256        /* of a client */
@@ -177,12 +177,12 @@ static bool refuse(struct buf *why, const char *what, const struct envelope *e) 
 }
 
 static bool take_thread(const struct envelope *e, struct memo *memo, struct buf *why) {
-	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, UNUSED).p;
+	bool begins = memo_get(memo, NEW).p, lost = e->is_error.p && !begins && memo_get(memo, FRESH).p;
 	memo_set(memo, NEW, SPAN_NONE);
 	if (lost) memo_set(memo, ANEW, span_of("true"));
 	if (lost) return true;
 	memo_set(memo, "thread", e->inner_response);
-	if (begins && !e->is_error.p) memo_set(memo, UNUSED, span_of("true"));
+	if (begins && !e->is_error.p) memo_set(memo, FRESH, span_of("true"));
 	if (!e->is_error.p) return true;
 	memo_set(memo, "params", SPAN_NONE);
 	return refuse(why, "did not begin the thread", e);
@@ -290,7 +290,7 @@ bool codex_start_remember(struct memo *memo, const struct envelope *e) {
 					   : span_equals(e->type, "turn/started") ? span_member(e->request, "turn")
 															  : SPAN_NONE;
 	if (turn.p) memo_set(memo, CODEX_TURN, span_member(turn, "id"));
-	if (turn.p) memo_set(memo, UNUSED, SPAN_NONE);
+	if (turn.p) memo_set(memo, FRESH, SPAN_NONE);
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		if (!span_equals(e->type, notes[i].method)) continue;
 		if (notes[i].by)
