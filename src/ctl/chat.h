@@ -17,12 +17,13 @@
 #include "ctl/show.h"
 
 #define CHAT_OWN_UUIDS 16
+#define CHAT_CALLS 16 /* the last ones that a request may be about */
 
 /* A request that waits for this user; the first of the list is the one on the screen. */
 struct question {
 	struct list node;
-	char *line;
-	struct speech_ask ask; /* points into line */
+	char *line, *call;     /* call: the line of the call that names the changes, or NULL */
+	struct speech_ask ask; /* points into them */
 	json_t *answers;       /* of AskUserQuestion, the choices so far */
 	size_t asked;          /* of its questions, those that are answered */
 };
@@ -65,13 +66,15 @@ struct chat {
 	char initialize[PLENUM_ID_SIZE]; /* of a request for the commands of the agent; "": none */
 	int64_t lost_at, retry_at;       /* now_ms() clock; the daemon is away since, and is tried next */
 	enum doing doing;
-	char *tool;       /* DOING_TOOL: in words */
-	int64_t since;    /* of doing, and of the state */
-	char state[16];   /* of the session */
-	bool woken;       /* it slept before it started */
-	json_t *commands; /* slash commands of the agent, strings */
-	char *cwd;        /* of the session */
-	int code;         /* CTL_GO while it runs */
+	char *tool;              /* DOING_TOOL: in words */
+	int64_t since;           /* of doing, and of the state */
+	char state[16];          /* of the session */
+	bool woken;              /* it slept before it started */
+	json_t *commands;        /* slash commands of the agent, strings */
+	char *calls[CHAT_CALLS]; /* their lines */
+	size_t n_calls;          /* all of them so far */
+	char *cwd;               /* of the session */
+	int code;                /* CTL_GO while it runs */
 };
 
 /* cmd_chat.c */
@@ -95,10 +98,11 @@ void chat_status_state(struct chat *ch, struct span state);
 char *chat_status_text(const struct chat *ch);
 
 /* chat_questions.c */
-struct question *chat_question(struct chat *ch);                    /* the first; NULL: none */
-void chat_question_add(struct chat *ch, const struct incoming *in); /* may send: *in is then no longer valid */
-void chat_question_drop(struct chat *ch, struct span id);           /* withdrawn, or answered elsewhere */
-void chat_question_forget(struct chat *ch);                         /* all */
+struct question *chat_question(struct chat *ch);                     /* the first; NULL: none */
+void chat_question_add(struct chat *ch, const struct incoming *in);  /* may send: *in is then no longer valid */
+void chat_question_drop(struct chat *ch, struct span id);            /* withdrawn, or answered elsewhere */
+void chat_question_forget(struct chat *ch);                          /* all */
+void chat_question_call(struct chat *ch, const struct incoming *in); /* a call that a request may be about */
 void chat_question_answer(struct chat *ch, const char *text);
 void chat_ask(struct chat *ch);               /* show the first question, or the sign to type behind */
 const char *chat_ask_prompt(struct chat *ch); /* the prompt before the answer */

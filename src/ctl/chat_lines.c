@@ -76,6 +76,7 @@ static void learn(struct chat *ch, const struct incoming *in) {
 	for (size_t at = 0; speech_next(in, &at, &f);) {
 		if (f.kind == SPEECH_COMMANDS) chat_take_commands(ch, f.list);
 		if (f.kind == SPEECH_READY) ch->proven = true;
+		if (f.kind == SPEECH_CALL && f.list.p) chat_question_call(ch, in);
 		if (f.kind == SPEECH_END) learn_failure(ch, &f);
 		chat_status_fact(ch, &f);
 	}

@@ -21,6 +21,7 @@ static void question_free(struct question *q) {
 	list_del(&q->node);
 	json_decref(q->answers);
 	free(q->line);
+	free(q->call);
 	free(q);
 }
 
@@ -83,6 +84,27 @@ void chat_ask(struct chat *ch) {
 	put_prompt(ch);
 }
 
+void chat_question_call(struct chat *ch, const struct incoming *in) {
+	char **slot = &ch->calls[ch->n_calls++ % CHAT_CALLS];
+	free(*slot);
+	*slot = strndup(in->line.p, in->line.n);
+}
+
+/* Take the changes from the call that the request is about. */
+static void take_changes(const struct chat *ch, struct question *q) {
+	struct incoming in;
+	struct speech_fact f;
+	for (size_t i = 0; i < CHAT_CALLS && q->ask.call.p; i++) {
+		const char *line = ch->calls[i];
+		if (!line) continue;
+		speech_read(ch->speech, line, strlen(line), &in);
+		if (!speech_find(&in, SPEECH_CALL, &f) || !span_same(f.id, q->ask.call)) continue;
+		q->call = strdup(line);
+		if (q->call) q->ask.changes = (struct span){q->call + (f.list.p - line), f.list.n};
+		return;
+	}
+}
+
 void chat_question_add(struct chat *ch, const struct incoming *in) {
 	struct question *q = calloc(1, sizeof *q);
 	struct incoming copy;
@@ -94,6 +116,7 @@ void chat_question_add(struct chat *ch, const struct incoming *in) {
 	}
 	speech_read(ch->speech, q->line, in->line.n, &copy);
 	copy.speech->read_ask(&copy, &q->ask);
+	take_changes(ch, q);
 	q->answers = json_object();
 	if (ch->editor && !ch->screen.held &&
 		!editor_is_inside(ch->editor)) { /* earlier input was not meant for this question */

@@ -323,6 +323,7 @@ static void end(struct chat *ch) {
 	close_editor(ch);
 	if (ch->remove) remove_session(ch);
 	chat_question_forget(ch);
+	for (size_t i = 0; i < CHAT_CALLS; i++) free(ch->calls[i]);
 	plenum_close(ch->p);
 	show_free(&ch->show);
 	buf_free(&ch->input);

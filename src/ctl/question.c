@@ -146,12 +146,37 @@ static void put_input(struct show *s, struct span tool, struct span input) {
 	}
 }
 
+/* A difference in text, or all lines of a new or an old file. */
+static void put_patch(struct show *s, const char *kind, const char *text, size_t n) {
+	char all = strcmp(kind, "add") == 0 ? '+' : strcmp(kind, "delete") == 0 ? '-' : 0;
+	for (const char *end = text + n, *stop; text < end; text = stop + 1) {
+		stop = memchr(text, '\n', (size_t)(end - text));
+		if (!stop) stop = end;
+		size_t len = (size_t)(stop - text);
+		bool sign = !all && len && strchr("+- ", *text);
+		if (!all && len > 1 && memcmp(text, "@@", 2) == 0)
+			show_note(s, SHOW_CYAN, "  %.*s", (int)len, text);
+		else
+			put_change(s, all ? all : sign ? *text : ' ', text + sign, len - sign);
+	}
+}
+
+static void put_patched(struct show *s, struct span change, const char *path) {
+	size_t n = 0;
+	_cleanup_free_ char *kind = text_dup(span_member(span_member(change, "kind"), "type"), NULL);
+	_cleanup_free_ char *moved = text_dup(span_member(span_member(change, "kind"), "move_path"), NULL);
+	_cleanup_free_ char *text = text_dup(span_member(change, "diff"), &n);
+	show_note(s, SHOW_DIM, "  %s%s%s (%s):", path, moved ? " to " : "", moved ? moved : "", kind ? kind : "?");
+	if (text) put_patch(s, kind ? kind : "", text, n);
+}
+
 /* The changes of files beside an input. */
 static void put_diffs(struct show *s, struct span list) {
 	struct span one;
 	for (size_t at = 0; span_is_array(list) && span_next(list, &at, &one);) {
 		size_t old_len = 0, new_len = 0;
 		_cleanup_free_ char *path = text_dup(span_member(one, "path"), NULL);
+		if (path && span_is_object(span_member(one, "kind"))) put_patched(s, one, path);
 		_cleanup_free_ char *old = text_dup(span_member(one, "oldText"), &old_len);
 		_cleanup_free_ char *fresh = text_dup(span_member(one, "newText"), &new_len);
 		if (!path || !fresh) continue;
@@ -200,6 +225,8 @@ void question_show(struct show *s, const struct speech_ask *ask) {
 	else if (ask->input.p && !span_same(ask->input, ask->about))
 		put_value(s, "input:", ask->input, 1);
 	put_diffs(s, ask->changes);
+	if (ask->call.p && !ask->changes.p)
+		show_note(s, SHOW_RED, "  its changes were named before this chat began, and are not known here");
 	if (!name) put_members(s, ask->body, 1, (const char *const[]){"subtype", "message", NULL});
 	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);

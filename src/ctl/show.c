@@ -138,7 +138,10 @@ static struct span telling_member(struct span input) {
 		if (span_is_string(value)) return value;
 	}
 	struct span question = span_member(span_element(span_member(input, "questions"), 0), "question");
-	return span_is_string(question) ? question : input;
+	if (span_is_string(question)) return question;
+	struct span reason = span_member(input, "reason");
+	if (!span_member(input, "itemId").p) return input;
+	return span_is_string(reason) ? reason : SPAN_NONE; /* the request only names what it is about */
 }
 
 char *show_input(struct span input, size_t max) {

@@ -31,7 +31,7 @@ enum speech_kind {
 	SPEECH_PIECE,    /* of the answer: text */
 	SPEECH_PAUSE,    /* the end of a part of the answer */
 	SPEECH_TEXT,     /* a part of the answer as a whole: text, of the message id */
-	SPEECH_CALL,     /* of a tool: name, input */
+	SPEECH_CALL,     /* of a tool: name, input; if a request can be about it: id, and the files in list */
 	SPEECH_RESULT,   /* of a tool: text, bad */
 	SPEECH_ECHO,     /* a prompt, repeated: text, id (its uuid; absent: another's) */
 	SPEECH_COMPACTS, /* the agent makes its conversation shorter */
@@ -70,7 +70,8 @@ struct speech_ask {
 	struct span message;             /* of a form */
 	struct span reason, path, agent; /* why it asks, for which path, which subagent */
 	struct span proposals;           /* to remember with an "always", an array that is not empty */
-	struct span changes;             /* of files, an array of {path, oldText, newText} */
+	struct span changes;             /* of files, an array of {path, oldText, newText} or {path, kind, diff} */
+	struct span call;                /* the id of the call that names them; absent: the request has all */
 	struct span yes, no, always;     /* the names of the choices; absent: they have none */
 	struct span rule;                /* the words at the end of the name of "always", an array */
 	bool only_choices;               /* an answer has no reason and no other input */

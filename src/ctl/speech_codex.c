@@ -21,12 +21,15 @@ static bool is_tool(struct span type) {
 	return span_equals(type, "commandExecution") || span_equals(type, "fileChange") || span_equals(type, "mcpToolCall");
 }
 
+/* The request for a change of files names only the item. */
 static bool read_call(struct span item, struct span type, struct speech_fact *f) {
 	struct span command = span_member(item, "command"), tool = span_member(item, "tool");
 	f->kind = SPEECH_CALL;
 	f->name = span_is_string(tool) ? tool : type;
 	f->input = command.p ? command : span_member(span_element(span_member(item, "changes"), 0), "path");
 	if (!f->input.p) f->input = span_member(item, "arguments");
+	f->id = span_member(item, "id");
+	f->list = span_member(item, "changes");
 	return true;
 }
 
@@ -164,6 +167,7 @@ static void read_approval(struct speech_ask *ask) {
 	ask->about = span_member(ask->body, "command");
 	if (!span_is_string(ask->about)) ask->about = span_member(ask->body, "grantRoot");
 	ask->reason = span_member(ask->body, "reason");
+	if (span_equals(ask->tool, "fileChange")) ask->call = span_member(ask->body, "itemId");
 	ask->can_remember = words && always.p;
 	ask->yes = span_of(is_old(ask) ? "\"approved\"" : "\"accept\"");
 	ask->no = span_of(is_old(ask) ? "\"denied\"" : "\"decline\"");

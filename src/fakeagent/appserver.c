@@ -90,12 +90,26 @@ static bool edits(const char *name) {
 	return name && strstr("Write Edit NotebookEdit", name);
 }
 
+/* A new file by its text, an edit by its lines. */
+static json_t *change_of(const json_t *input) {
+	const char *path = js_get(input, "file_path"), *old = js_get(input, "old_string"), *p;
+	if (!path) path = "";
+	if (!old) return js_make("{path:%s,kind:{type:add},diff:%s}", path, js_get(input, "content"));
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&b, "@@ -1 +1 @@\n-");
+	for (p = old; *p; p++) buf_puts(&b, *p == '\n' ? "\n-" : (char[]){*p, 0});
+	buf_puts(&b, "\n+");
+	for (p = js_get(input, "new_string"); p && *p; p++) buf_puts(&b, *p == '\n' ? "\n+" : (char[]){*p, 0});
+	buf_puts(&b, "\n");
+	json_t *change = js_make("{path:%s,kind:{type:update,move_path:null},diff:%s}", path, b.data);
+	buf_free(&b);
+	return change;
+}
+
 static json_t *tool_item(const json_t *use) {
 	json_t *id = json_object_get(use, "id"), *input = json_object_get(use, "input");
-	const char *name = js_get(use, "name"), *command = js_get(input, "command"), *path = js_get(input, "file_path");
-	if (edits(name))
-		return js_make("{type:fileChange,id:%O,changes:[{path:%s,kind:{type:add},diff:%s}],status:inProgress}", id,
-					   path ? path : "", js_get(input, "content"));
+	const char *name = js_get(use, "name"), *command = js_get(input, "command");
+	if (edits(name)) return js_make("{type:fileChange,id:%O,changes:[%o],status:inProgress}", id, change_of(input));
 	if (!command)
 		return js_make(
 			"{type:mcpToolCall,id:%O,server:fake,tool:%s,arguments:%O,result:null,error:null,durationMs:null,"

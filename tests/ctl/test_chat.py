@@ -952,6 +952,23 @@ class Codex(FakeCase, ChatCase):
         s.wait("-- interrupted")
         s.typed("> ")
 
+    def test_changes_of_files(self):
+        """The request does not have them: the item before it has."""
+        write = '@tool Write {"file_path":"%s","content":"one\\ntwo"}@' % self.made
+        s = self.chat(columns=100)
+        self.say(s, write)
+        s.wait("? fileChange\n  %s (add):\n  + one\n  + two\n  y  accept\n" % self.made, re.compile(r"allow\? \[y, n, a\]$"))
+        pending = self.ctl("pending").stdout
+        self.assertRegex(pending, r"(?m) fileChange *-?$")
+        late = self.screen(build_file("plenumctl"), "chat", "work", columns=100)
+        late.wait("? fileChange\n  its changes were named before this chat began, and are not known here\n")
+        self.say(s, "y")
+        late.wait("  fileChange: allowed by plenumctl", "-- success, ")
+        self.say(late, '@tool Edit {"file_path":"%s","old_string":"two","new_string":"three\\nfour"}@' % self.made)
+        s.wait("  %s (update):\n  @@ -1 +1 @@\n  - two\n  + three\n  + four\n  y  accept\n" % self.made, re.compile(r"allow\? \[y, n, a\]$"))
+        self.say(s, "n")
+        late.wait("  fileChange: denied by plenumctl")
+
 
 class Zero(Ctl):
     """Text with U+0000 was dropped."""
