@@ -129,10 +129,20 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	return NULL;
 }
 
+/* Return the input of a tool as JSON, or a little more than SUMMARY_MAX bytes of it; NULL: it has none, or no memory.
+ */
+static char *input_start(const struct pending *p) {
+	struct span input = pending_part(p, ASK_PART_TOOL_INPUT), key, value;
+	size_t at = 0;
+	if (!span_is_object(input) || !span_next_member(input, &at, &key, &value)) return NULL;
+	return strndup(input.p, MIN(input.n, (size_t)2 * SUMMARY_MAX));
+}
+
 char *pending_summary(const struct pending *p) {
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
 	_cleanup_free_ char *text = span_dup_start(p->dialect->summary(p->request), SUMMARY_MAX, NULL);
-	const char *from = text ? text : p->subtype ? p->subtype : "";
+	if (!text) text = input_start(p);
+	const char *from = text ? text : p->subtype && !p->tool ? p->subtype : "";
 	bool whole = strnlen(from, SUMMARY_MAX + 1) <= SUMMARY_MAX;
 	str_put_safe(&b, from, str_fit(from, whole ? SUMMARY_MAX : SUMMARY_MAX - strlen(CUT)));
 	if (!whole) buf_puts(&b, CUT);

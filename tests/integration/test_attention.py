@@ -579,6 +579,19 @@ class DesktopTest(Case):
         self.desktop.press(shown, "deny")
         self.assertEqual(self.child.answer("k-1")["response.response.behavior"], "deny")
 
+    def test_what_is_not_shown_cannot_be_allowed(self):
+        """A request without a subject; of one without a telling member, the subject is the input."""
+        self.child.print(perm("k-0", tool="mcp__a__b", input={"x": 1}))
+        shown = self.desktop.wait(1)
+        self.assertEqual((shown["body"], shown["actions"]), ('mcp__a__b: {"x":1}', ["allow", "deny"]))
+        self.desktop.press(shown, "allow")
+        self.child.answer("k-0")
+        self.child.print(perm("k-1", tool="mcp__a__b", input={}))
+        shown = self.desktop.wait(2)
+        self.assertEqual((shown["body"], shown["actions"]), ("mcp__a__b: ", ["deny"]))
+        self.desktop.press(shown, "deny")
+        self.assertEqual(self.child.answer("k-1")["response.response.behavior"], "deny")
+
     def test_text_of_the_agent_is_no_markup(self):
         shown = self.asked('<a href="x">&amp;</a> \\n -- --action=x $HOME `id` %s')
         self.assertEqual(shown["body"], 'Bash: &lt;a href="x"&gt;&amp;amp;&lt;/a&gt; \\n -- --action=x $HOME `id` %s')

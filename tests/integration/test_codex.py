@@ -451,7 +451,7 @@ class Approvals(CodexCase):
             child.print(rpc(method, rid, **params))
             self.offered(a, method)
         self.assertEqual([w.event("attention", request_subtype=method)["params.summary"] for method, _, _, _ in self.kinds()],
-                         ["git push", FILE, "item/permissions/requestApproval", "which?", "?", "ls x", "/tmp/x"])
+                         ["git push", "", "", "which?", "?", "ls x", "/tmp/x"])
 
     def test_it_outlives_its_client_and_is_offered_again(self):
         d, _, child, a = self.open()

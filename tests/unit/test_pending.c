@@ -292,8 +292,11 @@ START_TEST(says_what_it_is_about) {
 	says("{\"subtype\":\"can_use_tool\",\"input\":{\"file_path\":\"/a\"},\"description\":\"x\"}", "/a");
 	says("{\"subtype\":\"elicitation\",\"message\":\"Name?\"}", "Name?");
 	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":\"a\\u001b[2J\\nb\"}}", "a\\x1b[2J\\x0ab");
-	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":[1]}}", "can_use_tool");
-	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":\"\\u0000\"}}", "can_use_tool");
+	says("{\"subtype\":\"can_use_tool\",\"tool_name\":\"T\",\"input\":{\"command\":[1]}}", "{\"command\":[1]}");
+	says("{\"subtype\":\"can_use_tool\",\"tool_name\":\"T\",\"input\":{\"command\":\"\\u0000\"}}",
+		 "{\"command\":\"\\u0000\"}");
+	says("{\"subtype\":\"can_use_tool\",\"tool_name\":\"T\",\"input\":{}}", "");
+	says("{\"subtype\":\"request_user_dialog\"}", "request_user_dialog");
 	says("{}", "");
 	char many[300], request[500];
 	memset(many, 'x', sizeof many);
