@@ -546,8 +546,10 @@ class LeftoverTest(OriginCase):
     def known(self, d, mine):
         """The named ones are listed with their session, the hidden one (the last) without; a stop ends the named
         ones."""
-        listed = {o["pid"]: o["session"] for o in d.call("plenum_status", daemon=True)["leftovers"]}
-        self.assertEqual(listed, {**{s.pid: "s" for s in mine[:-1]}, mine[-1].pid: None})
+        def listed():
+            return {o["pid"]: o["session"] for o in d.call("plenum_status", daemon=True)["leftovers"]}
+
+        until(lambda: listed() == {**{s.pid: "s" for s in mine[:-1]}, mine[-1].pid: None}, what="all of them to be listed")
         d.call("plenum_stop", session="s")
         for s in mine[:-1]:
             s.gone()

@@ -73,10 +73,10 @@ class ManyTest(Asks):
         child = agent.child()
         for i in range(18):
             child.print(perm("k-%d" % i, "x" * 16000000))
-        until(lambda: len(d.call("plenum_pending")["pending"]) == 18, 30, "the requests")
+        until(lambda: len(d.call("plenum_pending")["pending"]) == 18, what="the requests")
         b = d.client()
         b.ask("plenum_attach", session="s")
-        b.wait_eof(30)
+        b.wait_eof()
         a.sync()
         self.assertEqual(d.call("plenum_status", session="s")["pending"], 18)
 

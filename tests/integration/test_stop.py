@@ -578,7 +578,7 @@ class OrphanTest(Case):
         pids = self.family(d, agent.child())
         d.process.terminate()
         a.event("shutting_down")
-        d.ended(0, 15)
+        d.ended()
         self.assertFalse([p for p in pids if alive(p)])
         d.process = None
 
