@@ -13,6 +13,7 @@ class TerminalTest(Case):
         pid, fd = pty.fork()
         if pid == 0:
             try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what it starts in the background
                 os.execve(build_file(program), [program, *args], d.env)
             finally:
                 os._exit(126)
