@@ -347,7 +347,7 @@ static bool passes(const struct client *c, uint64_t seq, const struct tape_entry
 	if ((e->flags & TAPE_OTHERS) && is_own_echo(c, e)) return false;
 	if (has_type_of(c, e->line, &c->mutes)) return false;
 	if (!f->by_type) return true;
-	if (e->kind == LINE_OTHER) return has_type_of(c, e->line, &f->others);
+	if (e->kind == LINE_OTHER || !c->dialect->kind_of) return has_type_of(c, e->line, &f->others);
 	return f->kinds & (1U << e->kind);
 }
 

@@ -100,6 +100,16 @@ class Turns(CodexCase):
         child.print(line + b"\n")
         self.assertEqual(a.wait(method="item/started").raw, line)
 
+    def test_types_are_methods(self):
+        d, _, child, a = self.open()
+        b = self.attached(d, types=["item/agentMessage/delta", "turn/completed"])
+        self.turn(child, a)
+        child.print(delta("x"), note("item/started", item={}), completed())
+        b.wait(method="item/agentMessage/delta")
+        b.wait(method="turn/completed")
+        a.wait(method="item/started")
+        self.assertEqual(b.seen(method="item/started"), [])
+
     def test_ids_keep_their_types(self):
         _, _, child, a = self.open()
         for rid in (0, "0", "a b", -7, 9007199254740993):
