@@ -342,7 +342,7 @@ static bool passes(const struct client *c, uint64_t seq, const struct tape_entry
 	const struct client_filter *f = &c->filter;
 	if (seq < c->repeats) return e->kind != LINE_NOTICE;
 	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter drops notices */
-	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
+	if (f->no_partial && e->kind == LINE_STREAM_EVENT && c->dialect->repeats_pieces) return false;
 	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
 	if ((e->flags & TAPE_OTHERS) && is_own_echo(c, e)) return false;
 	if (has_type_of(c, e->line, &c->mutes)) return false;

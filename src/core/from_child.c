@@ -59,6 +59,11 @@ static void to_tape(struct session *s, enum line_kind kind, struct chunk line, u
 	if (!tape_append(&s->tape, chunk_ref(line), kind, flags)) session_no_memory(s, "a line of its child was lost");
 }
 
+/* A line about the conversation is for all clients. */
+static bool may_be_addressed(const struct dialect *d, const struct envelope *e) {
+	return d->read_addressee && !e->session_id.p;
+}
+
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
 	if (!e->request_id.p || !span_is_object(e->request)) { /* it cannot be answered */
 		to_tape(s, LINE_OTHER, line, 0);
@@ -78,7 +83,7 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 			asks_refuse(s, line, e, "too many requests are open");
 		return;
 	}
-	if (d->read_addressee && client_handles_ask(s, line, e)) return;
+	if (may_be_addressed(d, e) && client_handles_ask(s, line, e)) return;
 	switch (kind) {
 	case ASK_HOOK:
 		hooks_call(s, line, e);
@@ -159,7 +164,7 @@ static void take_piece(struct session *s, struct chunk line, const struct envelo
 	if (s->replays) return;
 	if (!s->progress.turn) {
 		session_dialect(s)->read(line, LINE_STREAM_EVENT, e, &r);
-		learn(s, LINE_STREAM_EVENT, line, e, &r);
+		if (r.works) progress_turn(&s->progress, true);
 	}
 	to_tape(s, LINE_STREAM_EVENT, line, 0);
 }
@@ -174,7 +179,7 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 	const struct dialect *d = session_dialect(s);
 	enum line_kind kind = d->kind(e);
 	progress_line(&s->progress);
-	if (kind <= LINE_OTHER && d->read_addressee && client_handles_line(s, line, e)) return;
+	if (kind <= LINE_OTHER && may_be_addressed(d, e) && client_handles_line(s, line, e)) return;
 	if (is_foreign(s, kind, e)) {
 		to_tape(s, LINE_OTHER, line, 0);
 		return;

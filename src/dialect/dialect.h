@@ -28,7 +28,7 @@
 enum line_kind {
 	LINE_USER,
 	LINE_ASSISTANT,
-	LINE_STREAM_EVENT, /* a piece of an answer that comes again as a whole */
+	LINE_STREAM_EVENT, /* a piece of an answer: it says nothing but that the turn works */
 	LINE_RESULT,       /* the end of a turn */
 	LINE_SYSTEM,       /* a report of the child on itself */
 	LINE_TOOL_PROGRESS,
@@ -287,6 +287,7 @@ struct dialect {
 	 * Linear time, one pass. The members of *e have the same meaning in all dialects. */
 	bool (*scan)(const char *p, size_t n, struct envelope *e);
 	enum line_kind (*kind)(const struct envelope *e);
+	bool repeats_pieces; /* an answer comes as a whole after its pieces: clients can do without them */
 	/* Return the kind that clients know under this name (`types` of plenum_attach), else LINE_OTHER. NULL: no kind has
 	 * one. */
 	enum line_kind (*kind_of)(const char *type, size_t n);
@@ -299,7 +300,8 @@ struct dialect {
 	 * none. */
 	bool (*read_timers)(struct timers *t, enum line_kind kind, struct chunk line, const struct envelope *e,
 						int64_t now);
-	/* Fill *to, which is zero, from a line of the child that is no answer. NULL: every line is for all. */
+	/* Fill *to, which is zero, from a line of the child that is no answer and names no conversation. NULL: every line
+	 * is for all. */
 	void (*read_addressee)(const struct envelope *e, struct dialect_addressee *to);
 	/* Read the first bytes of a line of the child or of a client; the rest is not there. */
 	void (*read_head)(struct chunk text, struct head *head);

@@ -264,6 +264,7 @@ static const struct dialect tiny_dialect = {
 	.resume_args = resume_args,
 	.scan = scan,
 	.kind = kind,
+	.repeats_pieces = true,
 	.kind_of = kind_of,
 	.read = read_line,
 	.read_head = read_head,

@@ -83,6 +83,13 @@ class Start(AcpCase):
         a.wait(method="_vendor/thing")
         self.assertEqual(b.seen(method="_vendor/thing"), [])
 
+    def test_pieces_of_an_answer_come_only_once(self):
+        d, _, child, a = self.open()
+        b = self.attached(d, partial=False)
+        _, theirs = self.turn(child, a)
+        child.print(chunk("x"), result(theirs, stopReason="end_turn"))
+        b.wait(**is_update("agent_message_chunk"))
+
     def test_a_refused_start_fails_the_session(self):
         d, agent = self.begin()
         a = self.attached(d)

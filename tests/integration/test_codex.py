@@ -110,6 +110,15 @@ class Turns(CodexCase):
         a.wait(method="item/started")
         self.assertEqual(b.seen(method="item/started"), [])
 
+    def test_pieces_of_an_answer_are_left_out(self):
+        d, _, child, a = self.open()
+        b = self.attached(d, partial=False)
+        self.turn(child, a)
+        child.print(delta("x"), completed())
+        b.wait(method="turn/completed")
+        a.wait(method="item/agentMessage/delta")
+        self.assertEqual(b.seen(method="item/agentMessage/delta"), [])
+
     def test_ids_keep_their_types(self):
         _, _, child, a = self.open()
         for rid in (0, "0", "a b", -7, 9007199254740993):

@@ -19,6 +19,14 @@ START_TEST(kinds_of_lines) {
 		{"{\"method\":\"$/cancel_request\",\"params\":{\"requestId\":\"0\"}}", LINE_CANCEL},
 		{"{\"method\":\"$/cancel_request\",\"params\":{}}", LINE_OTHER},
 		{"{\"x\":1}", LINE_OTHER},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"agent_message_chunk\"}}}",
+		 LINE_STREAM_EVENT},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"agent_thought_chunk\"}}}",
+		 LINE_STREAM_EVENT},
+		{"{\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"tool_call\"}}}", LINE_OTHER},
+		{"{\"i\\u0064\":1,\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":"
+		 "\"agent_message_chunk\"}}}",
+		 LINE_OTHER}, /* hides_kind() looks closer */
 	};
 	check_kinds(lines, ARRAY_SIZE(lines));
 	has(scan(lines[4].line).request_id, "\"0\"");

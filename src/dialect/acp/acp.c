@@ -29,9 +29,15 @@ static bool scan(const char *p, size_t n, struct envelope *e) {
 	return true;
 }
 
+/* Nothing repeats it. */
+static bool is_piece(const struct envelope *e) {
+	return !e->escaped &&
+		   (span_equals(e->subtype, "agent_message_chunk") || span_equals(e->subtype, "agent_thought_chunk"));
+}
+
 static enum line_kind kind(const struct envelope *e) {
 	if (!e->type.p) return e->inner_request_id.p ? LINE_RESPONSE : LINE_OTHER;
-	if (!e->request_id.p) return LINE_OTHER;
+	if (!e->request_id.p) return is_piece(e) ? LINE_STREAM_EVENT : LINE_OTHER;
 	return span_equals(e->type, CANCEL) ? LINE_CANCEL : LINE_REQUEST;
 }
 

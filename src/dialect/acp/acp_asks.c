@@ -14,7 +14,7 @@ enum ask_kind acp_asks_kind(const struct envelope *e) {
 
 void acp_asks_read_addressee(const struct envelope *e, struct dialect_addressee *to) {
 	bool form = acp_asks_kind(e) == ASK_ELICITATION && e->request_id.p;
-	if (form && !e->session_id.p) to->call = span_member(e->request, "requestId");
+	if (form) to->call = span_member(e->request, "requestId");
 }
 
 /* --- the parts of an ask ------------------------------------------------------------------------------------------ */

@@ -400,6 +400,7 @@ const struct dialect claude_dialect = {
 	.add_flags = argv_add_flags,
 	.scan = scan_envelope,
 	.kind = kind,
+	.repeats_pieces = true,
 	.kind_of = kind_of,
 	.hides_kind = hides_kind,
 	.read = read_line,

@@ -31,10 +31,9 @@ static bool scan(const char *p, size_t n, struct envelope *e) {
 
 /* The text of a piece comes again in item/completed. */
 static bool is_piece(struct span type) {
-	static const char *const pieces[] = {"item/agentMessage/delta",  "item/commandExecution/outputDelta",
-										 "item/reasoning/textDelta", "item/reasoning/summaryTextDelta",
-										 "item/plan/delta",          NULL};
-	return span_is_one_of(type, pieces);
+	return span_equals(type, "item/agentMessage/delta") || span_equals(type, "item/commandExecution/outputDelta") ||
+		   span_equals(type, "item/reasoning/textDelta") || span_equals(type, "item/reasoning/summaryTextDelta") ||
+		   span_equals(type, "item/plan/delta");
 }
 
 static enum line_kind kind(const struct envelope *e) {
@@ -206,6 +205,7 @@ const struct dialect codex_dialect = {
 	.resume_args = none,
 	.scan = scan,
 	.kind = kind,
+	.repeats_pieces = true,
 	.hides_kind = jsonrpc_hides_kind,
 	.read = read_line,
 	.read_addressee = codex_handles_read,

@@ -26,7 +26,6 @@ static const struct {
 };
 
 void codex_handles_read(const struct envelope *e, struct dialect_addressee *to) {
-	if (e->session_id.p || !e->type.p) return;
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		if (!span_equals(e->type, notes[i].method)) continue;
 		if (notes[i].handle)
