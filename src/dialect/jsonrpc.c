@@ -62,6 +62,18 @@ static inline bool is(struct span key, const char *name, size_t n) {
 	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
 }
 
+/* As cursor_next_key(), with a short way to a key that is likely here. */
+static inline enum cursor_step next_key(struct cursor *c, bool first, const char *likely, size_t n, struct span *key) {
+	const char *from = c->p + !first, *name = from + 1;
+	if (c->end - c->p <= (ptrdiff_t)n + 4 || (!first && *c->p != ',') || *from != '"' || memcmp(name, likely, n) != 0 ||
+		name[n] != '"' || name[n + 1] != ':')
+		return cursor_next_key(c, first, key);
+	*key = (struct span){from, n + 2};
+	c->p = name + n + 2;
+	cursor_skip_blanks(c);
+	return c->p < c->end ? CURSOR_MEMBER : CURSOR_BAD;
+}
+
 static inline bool enters(const struct cursor *c) {
 	return *c->p == '{' && !cursor_is_wide(c->p);
 }
@@ -71,7 +83,7 @@ static bool scan_update(struct cursor *c, struct jsonrpc_update *u) {
 	struct span key, value;
 	enum cursor_step step;
 	c->p++;
-	for (bool first = true; (step = cursor_next_key(c, first, &key)) == CURSOR_MEMBER; first = false) {
+	for (bool first = true; (step = next_key(c, first, "sessionUpdate", 13, &key)) == CURSOR_MEMBER; first = false) {
 		if (!cursor_skip_value(c, &value)) return false;
 		if (is(key, "sessionUpdate", 13))
 			u->name = value;
@@ -88,64 +100,68 @@ static inline bool is_update(struct span key) {
 }
 
 /* The cursor is at the brace of params. */
-static bool scan_params(struct cursor *c, struct jsonrpc_members *m, const char *conversation, size_t n,
+static bool scan_params(struct cursor *c, struct envelope *e, const char *conversation, size_t n,
 						struct jsonrpc_update *u) {
 	const char *from = c->p;
 	struct span key, value;
 	enum cursor_step step;
 	c->p++;
-	for (bool first = true; (step = cursor_next_key(c, first, &key)) == CURSOR_MEMBER; first = false) {
+	step = next_key(c, true, conversation, n, &key);
+	for (; step == CURSOR_MEMBER; step = next_key(c, false, "update", 6, &key)) {
 		bool updates = u && is_update(key);
 		if (updates) u->name = SPAN_NONE;
 		if (updates && enters(c) ? !scan_update(c, u) : !cursor_skip_value(c, &value)) return false;
-		if (is(key, conversation, n)) m->conversation = value;
+		if (is(key, conversation, n)) e->session_id = value;
 	}
-	m->params = (struct span){from, (size_t)(c->p - from)};
+	e->request = (struct span){from, (size_t)(c->p - from)};
 	return step == CURSOR_END;
 }
 
-static struct span *slot_of(struct jsonrpc_members *m, struct span key) {
+/* Each member has the place that it has in a request; jsonrpc_settle() is for all other lines. */
+static struct span *slot_of(struct envelope *e, struct span key) {
 	switch (key.n) {
 	case 4:
-		return is(key, "id", 2) ? &m->id : NULL;
+		return is(key, "id", 2) ? &e->request_id : NULL;
 	case 7:
-		return is(key, "error", 5) ? &m->error : NULL;
+		return is(key, "error", 5) ? &e->is_error : NULL;
 	case 8:
-		return is(key, "method", 6)   ? &m->method
-			   : is(key, "params", 6) ? &m->params
-			   : is(key, "result", 6) ? &m->result
+		return is(key, "method", 6)   ? &e->type
+			   : is(key, "params", 6) ? &e->request
+			   : is(key, "result", 6) ? &e->inner_response
 									  : NULL;
 	default:
 		return NULL;
 	}
 }
 
-void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m) {
-	if (m->method.p) {
-		e->type = m->method;
-		e->request_id = m->id;
-		if (m->id.p) e->inner_subtype = subtype_of(m->method);
-		if (span_is_object(m->params)) e->request = m->params;
-		if (!m->params.p && m->id.p && !span_same(e->inner_subtype, m->method)) e->request = no_params; /* of a verb */
-		e->session_id = m->conversation;
-	} else if (m->result.p || m->error.p) {
-		e->inner_request_id = m->id;
-		e->inner_subtype = m->error.p ? failure : success;
-		e->response = line;
-		e->inner_response = m->result;
-		e->is_error = m->error;
-	}
+static void settle_answer(struct envelope *e, struct span line) {
+	e->inner_request_id = e->request_id;
+	e->inner_subtype = e->is_error.p ? failure : success;
+	e->response = line;
 }
 
-static inline bool scan_member(struct cursor *c, struct span key, struct jsonrpc_members *m, const char *conversation,
-							   size_t n, struct envelope *e, struct jsonrpc_update *u) {
-	struct span *slot = slot_of(m, key), ignored = SPAN_NONE, *value = slot ? slot : &ignored;
-	bool is_params = slot == &m->params;
-	if (is_params) m->conversation = SPAN_NONE; /* the last duplicate counts */
+void jsonrpc_settle(struct envelope *e, struct span line) {
+	if (!e->type.p) {
+		if (e->inner_response.p || e->is_error.p) settle_answer(e, line);
+		e->request_id = e->request = e->session_id = SPAN_NONE;
+		return;
+	}
+	e->inner_response = e->is_error = SPAN_NONE;
+	if (e->request_id.p) e->inner_subtype = subtype_of(e->type);
+	if (span_is_object(e->request)) return;
+	bool of_verb = e->request_id.p && !e->request.p && !span_same(e->inner_subtype, e->type);
+	e->request = of_verb ? no_params : SPAN_NONE;
+}
+
+static inline bool scan_member(struct cursor *c, struct span key, struct envelope *e, const char *conversation,
+							   size_t n, struct jsonrpc_update *u) {
+	struct span *slot = slot_of(e, key), ignored = SPAN_NONE, *value = slot ? slot : &ignored;
+	bool is_params = slot == &e->request;
+	if (is_params) e->session_id = SPAN_NONE; /* the last duplicate counts */
 	if (is_params && u) u->name = SPAN_NONE;
-	if (is_params && enters(c) ? !scan_params(c, m, conversation, n, u) : !cursor_skip_value(c, value)) return false;
+	if (is_params && enters(c) ? !scan_params(c, e, conversation, n, u) : !cursor_skip_value(c, value)) return false;
 	if (slot) {
-		if (slot == &m->method && may_be_own(*value)) e->reserved |= jsonrpc_is_own(*value);
+		if (slot == &e->type && may_be_own(*value)) e->reserved |= jsonrpc_is_own(*value);
 		return true;
 	}
 	e->escaped |= memchr(key.p, '\\', key.n) != NULL;
@@ -163,12 +179,12 @@ static inline bool pass(struct cursor *c, const char *text, size_t n) {
 #define PASS(c, text) pass((c), "" text, sizeof text - 1)
 
 /* Nearly every line of the child starts like this: with its method. */
-static inline bool scan_method_first(struct cursor *c, struct jsonrpc_members *m, struct envelope *e) {
+static inline bool scan_method_first(struct cursor *c, struct envelope *e) {
 	struct cursor at = *c;
 	if (!PASS(&at, JSONRPC_HEAD "\"method\":\"") && !PASS(&at, JSONRPC_BARE_HEAD "\"method\":\"")) return false;
 	at.p--;
-	if (!cursor_skip_value(&at, &m->method)) return false;
-	if (may_be_own(m->method)) e->reserved = jsonrpc_is_own(m->method);
+	if (!cursor_skip_value(&at, &e->type)) return false;
+	if (may_be_own(e->type)) e->reserved = jsonrpc_is_own(e->type);
 	c->p = at.p;
 	return true;
 }
@@ -176,7 +192,6 @@ static inline bool scan_method_first(struct cursor *c, struct jsonrpc_members *m
 bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
 						 struct jsonrpc_update *u) {
 	struct cursor c = {p, p + n, wide_here()};
-	struct jsonrpc_members m = {0};
 	struct span key;
 	size_t len = strlen(conversation);
 	enum cursor_step step;
@@ -184,12 +199,12 @@ bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char
 	cursor_skip_blanks(&c);
 	const char *from = c.p;
 	if (c.p >= c.end || cursor_is_wide(c.p)) return false;
-	bool first = !scan_method_first(&c, &m, e);
+	bool first = !scan_method_first(&c, e);
 	if (first && *c.p++ != '{') return false;
-	for (; (step = cursor_next_key(&c, first, &key)) == CURSOR_MEMBER; first = false)
-		if (!scan_member(&c, key, &m, conversation, len, e, u)) return false;
+	for (; (step = next_key(&c, first, "params", 6, &key)) == CURSOR_MEMBER; first = false)
+		if (!scan_member(&c, key, e, conversation, len, u)) return false;
 	if (step != CURSOR_END) return false;
-	jsonrpc_fill(e, (struct span){from, (size_t)(c.p - from)}, &m);
+	jsonrpc_settle(e, (struct span){from, (size_t)(c.p - from)});
 	cursor_skip_blanks(&c);
 	return c.p == c.end;
 }

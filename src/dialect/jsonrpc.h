@@ -44,12 +44,9 @@ struct jsonrpc_update {
 bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
 						 struct jsonrpc_update *u);
 
-struct jsonrpc_members {
-	struct span id, method, params, result, error, conversation;
-};
-
-/* Fill *e, which is zero, from the members of a line. line: the whole object. */
-void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m);
+/* *e has the members of a line: type its method, request_id the id, request the params, session_id the conversation,
+ * inner_response the result, is_error the error. Complete it as above. line: the whole object. */
+void jsonrpc_settle(struct envelope *e, struct span line);
 /* As struct dialect.hides_kind: return true if a member that makes a request or an answer is spelled with escapes. */
 bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e);
 /* Return true for an id that a request can have: a string, or an integer of 64 bits. */

@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+struct members {
+	struct span id, method, params, result, error, conversation;
+};
+
 struct message_check {
 	const struct jsonrpc_rules *rules;
 	const char *p;
@@ -21,7 +25,7 @@ struct message_check {
 	const char *code;
 	struct span request_id;
 	struct message m;
-	struct jsonrpc_members found;
+	struct members found;
 	struct span version, content; /* the content is in params */
 	struct span *slot[3];         /* of the members being read at levels 1 and 2, if wanted */
 	size_t keys[3];               /* number of keys seen */
@@ -37,7 +41,7 @@ static bool is(const char *key, size_t n, const char *name) {
 }
 
 static struct span *slot_of(struct message_check *k, const char *key, size_t n) {
-	struct jsonrpc_members *m = &k->found;
+	struct members *m = &k->found;
 	return is(key, n, "jsonrpc")  ? &k->version
 		   : is(key, n, "id")     ? &m->id
 		   : is(key, n, "method") ? &m->method
@@ -48,7 +52,7 @@ static struct span *slot_of(struct message_check *k, const char *key, size_t n) 
 }
 
 static struct span *param_slot(struct message_check *k, const char *key, size_t n) {
-	struct jsonrpc_members *m = &k->found;
+	struct members *m = &k->found;
 	if (!k->in_params) return NULL;
 	return is(key, n, k->rules->conversation) ? &m->conversation : is(key, n, k->rules->prompt) ? &k->content : NULL;
 }
@@ -97,7 +101,7 @@ static bool refuse(struct message_check *k, const char *code, const char *why) {
 }
 
 static bool check_id(struct message_check *k) {
-	const struct jsonrpc_members *f = &k->found;
+	const struct members *f = &k->found;
 	if (!f->id.p || jsonrpc_is_id(f->id)) return true;
 	if (*f->id.p != 'n')
 		return refuse(k, PLENUM_E_INVALID_REQUEST, "`id` must be a string or a whole number of at most 64 bits");
@@ -108,7 +112,7 @@ static bool check_id(struct message_check *k) {
 }
 
 static bool check_method(struct message_check *k) {
-	const struct jsonrpc_members *f = &k->found;
+	const struct members *f = &k->found;
 	if (!span_is_string(f->method) || f->method.n == 2 || memchr(f->method.p, '\\', f->method.n))
 		return refuse(k, PLENUM_E_INVALID_REQUEST, "`method` must be a string, without escapes");
 	if (f->result.p || f->error.p)
@@ -119,7 +123,7 @@ static bool check_method(struct message_check *k) {
 }
 
 static bool check_answer(struct message_check *k) {
-	const struct jsonrpc_members *f = &k->found;
+	const struct members *f = &k->found;
 	if (!f->result.p && !f->error.p)
 		return refuse(k, PLENUM_E_INVALID_REQUEST,
 					  "the line is no JSON-RPC: a request has `method` and `id`, an answer `id` and `result`");
@@ -131,7 +135,7 @@ static bool check_answer(struct message_check *k) {
 }
 
 static bool check_frame(struct message_check *k) {
-	const struct jsonrpc_members *f = &k->found;
+	const struct members *f = &k->found;
 	if (k->rules->versioned && !span_equals(k->version, "2.0"))
 		return refuse(k, PLENUM_E_INVALID_REQUEST, "the line needs \"jsonrpc\":\"2.0\"");
 	return check_id(k) && (f->method.p ? check_method(k) : check_answer(k));
@@ -150,10 +154,16 @@ static bool check_own(struct message_check *k) {
 
 static void fill(struct message_check *k) {
 	struct message *m = &k->m;
-	const struct jsonrpc_members *f = &k->found;
+	const struct members *f = &k->found;
 	const char *end = k->p + k->n;
 	while (span_blank(end[-1])) end--;
-	jsonrpc_fill(&m->env, (struct span){k->json.first, (size_t)(end - k->json.first)}, f);
+	m->env = (struct envelope){.type = f->method,
+							   .request_id = f->id,
+							   .request = f->params,
+							   .session_id = f->conversation,
+							   .inner_response = f->result,
+							   .is_error = f->error};
+	jsonrpc_settle(&m->env, (struct span){k->json.first, (size_t)(end - k->json.first)});
 	m->kind = !f->method.p ? MESSAGE_ANSWER : f->id.p ? MESSAGE_REQUEST : MESSAGE_OTHER;
 	m->content = f->method.p ? k->content : SPAN_NONE;
 	if (m->kind == MESSAGE_REQUEST) k->request_id = f->id;
