@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 bool error_vset(struct error *e, const char *fmt, va_list ap) {
-	vsnprintf(e->text, sizeof e->text, fmt, ap);
+	vsnprintf(e->text, sizeof e->text, fmt, ap); /* cppcheck-suppress ctuuninitvar ; it is filled here */
 	return false;
 }
 
