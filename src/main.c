@@ -45,8 +45,8 @@ static int usage(FILE *to) {
 	return to == stdout ? EX_OK : EX_USAGE;
 }
 
-static int wrong(const char *what, const char *word) {
-	fprintf(stderr, "plenumd: %s: %s\n", what, word);
+static int wrong(const char *option, const char *word, const char *cause) {
+	fprintf(stderr, "plenumd: %s %s: %s\n", option, word, cause);
 	return usage(stderr);
 }
 
@@ -90,10 +90,11 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 			break;
 		case 'f':
 			cl->json = strcmp(optarg, "json") == 0;
-			if (!cl->json && strcmp(optarg, "text") != 0) return wrong("--log-format is text or json", optarg);
+			if (!cl->json && strcmp(optarg, "text") != 0) return wrong("--log-format", optarg, "not text or json");
 			break;
 		case 'l':
-			if (!log_level_parse(optarg, &cl->level)) return wrong("--log-level is error, warn, info or debug", optarg);
+			if (!log_level_parse(optarg, &cl->level))
+				return wrong("--log-level", optarg, "not error, warn, info or debug");
 			break;
 		case 'r':
 		case 'u':
@@ -110,7 +111,7 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 			return usage(stderr);
 		}
 	}
-	return optind < argc ? wrong("one word too many", argv[optind]) : -1;
+	return optind < argc ? wrong("unexpected", "argument", argv[optind]) : -1;
 }
 
 int main(int argc, char **argv) {

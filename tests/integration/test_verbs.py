@@ -442,8 +442,8 @@ class CheckTest(Case):
         self.assertEqual([line.split(":")[:3] for line in out.splitlines()], [["plenumd", " " + conf, str(n)] for n in (2, 3, 5, 6, 6)], out)
 
     def test_wrong_usage_names_what_is_wrong(self):
-        for args, word in ((["--log-format", "xml"], "--log-format is text or json: xml"), (["word"], "one word too many: word"),
-                           (["--log-level", "loud"], "--log-level is error, warn, info or debug: loud"), (["--frob"], "'--frob'")):
+        for args, word in ((["--log-format", "xml"], "plenumd: --log-format xml: not text or json"), (["word"], "plenumd: unexpected argument: word"),
+                           (["--log-level", "loud"], "plenumd: --log-level loud: not error, warn, info or debug"), (["--frob"], "'--frob'")):
             status, out, _ = self.check("", *args)
             self.assertEqual(status, 64, out)
             self.assertIn(word, out)
