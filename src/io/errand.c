@@ -72,8 +72,16 @@ static void on_answer(void *arg, bool readable, bool writable) {
 	if (!read_some(e)) finish(e, e->answer.failed ? ERRAND_LOST : ERRAND_DONE);
 }
 
+/* A start waits as long as the queue moves: many at once are no fault. */
 static void on_limit(void *arg) {
-	finish(arg, ERRAND_TIMEOUT);
+	struct errand *e = arg;
+	uint64_t served = e->becomes && e->turn.places ? places_served(e->turn.places) : e->served;
+	bool moves = served != e->served;
+	e->served = served;
+	if (moves)
+		loop_timer_set(&e->timer, e->limit);
+	else
+		finish(e, ERRAND_TIMEOUT);
 }
 
 /* The exit is seen before the end of the answer; the answer is complete by now. */
@@ -164,7 +172,8 @@ static enum child_result wait(struct errand *e, const struct errand_spec *spec, 
 	}
 	memcpy(e->request, spec->request, spec->n);
 	e->n = spec->n;
-	if (!places_wait(children_places(e->owner), &e->turn, spec->place, spec->uid, on_turn, e)) {
+	e->served = places_served(children_places(e->owner));
+	if (!places_wait(children_places(e->owner), &e->turn, spec->place, spec->uid, e->becomes, on_turn, e)) {
 		error_set(error, "too many requests wait for file systems and other processes (outside_timeout)");
 		return CHILD_TIMEOUT;
 	}

@@ -6,7 +6,7 @@
  * does not answer.
  *
  * If many are running, or some at the same place, an errand waits in a queue before it gets a process (io/places.h).
- * The limit counts for the wait, and anew for the process.
+ * The limit counts for the wait, and anew for the process. The start of a program waits as long as the queue moves.
  *
  * An errand is embedded in its owner. done() is called once, from the loop, unless errand_drop() is called first. Times
  * in ms. Source: docs/contract.md 15, fuse(4).
@@ -35,6 +35,7 @@ struct errand {
 	size_t n, step, at; /* at: the index of the next place in `then` */
 	uid_t uid;
 	int64_t limit;
+	uint64_t served; /* places_served() when its limit was set */
 	struct child_spec streams;
 	struct loop_fd fd; /* its answer; fd -1: not running */
 	struct loop_timer timer;

@@ -13,7 +13,8 @@
 #define FRESH_MAX 64      /* running for less than SLOW_MS: older ones are waiting, and use no processor time */
 #define AT_PLACE_MAX 16   /* at one place, left ones excluded */
 #define LEFT_MAX 2        /* at one place: another one would only get stuck, too */
-#define WAITING_MAX 256
+#define WAITING_MAX 256   /* in the queue, without starts */
+#define STARTS_MAX 4096   /* in the queue */
 #define SLOW_MS 1000
 #define MOUNTS_MS 250
 #define MOUNTS_MAX ((size_t)4 * 1024 * 1024)
@@ -34,6 +35,7 @@ struct places {
 	int64_t mounts_at;
 	struct list processes, turns;
 	size_t n, n_turns;
+	uint64_t served; /* turns so far */
 	struct loop_task task;
 	struct loop_timer timer; /* while the queue is not empty: when the next process becomes slow */
 };
@@ -149,12 +151,15 @@ static size_t count_of(const struct places *p, uid_t uid) {
 
 /* Return the next one to start, with its *state. */
 static struct places_turn *next_turn(struct places *p, enum places_state *state) {
-	struct places_turn *t, *best = NULL;
-	size_t fewest = 0;
+	struct places_turn *t, *best = NULL, *last = NULL, *full = NULL;
+	size_t fewest = 0, n = 0;
 	LIST_FOR_EACH (t, &p->turns, struct places_turn, node) {
-		size_t n = count_of(p, t->uid);
+		if (!last || last->uid != t->uid) n = count_of(p, t->uid);
+		last = t;
 		if (best && n >= fewest) continue;
+		if (full && full->uid == t->uid && strcmp(full->place, t->place) == 0) continue; /* many of one kind */
 		enum places_state now = look(p, t);
+		if (now == PLACES_FULL) full = t;
 		if (now == PLACES_FULL) continue;
 		best = t;
 		fewest = n;
@@ -171,6 +176,7 @@ static void on_room(void *arg) {
 	struct places_turn *t = next_turn(p, &state);
 	if (t) {
 		places_wait_no_more(t);
+		p->served++;
 		t->go(t->arg, state);
 		if (p->n_turns) loop_defer(p->loop, &p->task);
 	}
@@ -181,13 +187,16 @@ static void look_again(struct places *p) {
 	if (p->n_turns) loop_defer(p->loop, &p->task);
 }
 
-bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid,
+bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid, bool start,
 				 void (*go)(void *arg, enum places_state state), void *arg) {
-	size_t others = 0;
+	size_t all = 0, others = 0, max = start ? STARTS_MAX : WAITING_MAX;
 	const struct places_turn *o;
-	LIST_FOR_EACH (o, &p->turns, const struct places_turn, node) others += !is_privileged(o->uid);
-	bool room = p->n_turns < WAITING_MAX && (is_privileged(uid) || others < WAITING_MAX / 2);
-	*t = (struct places_turn){.uid = uid, .go = go, .arg = arg};
+	LIST_FOR_EACH (o, &p->turns, const struct places_turn, node) {
+		all += o->start == start;
+		others += o->start == start && !is_privileged(o->uid);
+	}
+	bool room = all < max && (is_privileged(uid) || others < max / 2);
+	*t = (struct places_turn){.uid = uid, .start = start, .go = go, .arg = arg};
 	list_init(&t->node);
 	if (!room || !(t->place = strdup(place))) return false;
 	t->places = p;
@@ -195,6 +204,10 @@ bool places_wait(struct places *p, struct places_turn *t, const char *place, uid
 	list_add_tail(&p->turns, &t->node);
 	look_again(p);
 	return true;
+}
+
+uint64_t places_served(const struct places *p) {
+	return p->served;
 }
 
 void places_wait_no_more(struct places_turn *t) {

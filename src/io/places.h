@@ -28,6 +28,7 @@ struct places_turn {
 	char *place, *mount;
 	uid_t uid;
 	bool looked; /* the mount was looked up */
+	bool start;
 	/* Called once from the loop, with PLACES_OPEN or PLACES_CLOSED; it is not queued any more. */
 	void (*go)(void *arg, enum places_state state);
 	void *arg;
@@ -38,9 +39,11 @@ void places_free(struct places *p);
 
 /* uid: of the requester. PLACES_OPEN: start at once. */
 enum places_state places_look(struct places *p, const char *place, uid_t uid);
-/* Put t into the queue; place is copied. False: the queue is full, or no memory. */
-bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid,
+/* Put t into the queue; place is copied. start: of a program, which its owner waits for; they have more room. False:
+ * the queue is full, or no memory. */
+bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid, bool start,
 				 void (*go)(void *arg, enum places_state state), void *arg);
+uint64_t places_served(const struct places *p);  /* how many have left the queue at their turn: it moves */
 void places_wait_no_more(struct places_turn *t); /* harmless if not queued */
 
 /* Register the process at the place, until it is reaped or places_back(). False without memory. */

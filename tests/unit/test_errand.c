@@ -9,6 +9,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -247,6 +248,32 @@ START_TEST(becomes_a_program) {
 }
 END_TEST
 
+static void on_turn(void *arg, enum places_state state) {
+	(void)arg;
+	ck_assert_int_eq(state, PLACES_OPEN);
+}
+
+/* A start is not given up while the queue moves: its limit begins anew. */
+START_TEST(a_start_waits_in_a_queue_that_moves) {
+	struct world w;
+	struct places_turn turn;
+	struct errand_spec spec = {
+		.kind = "become", .request = "", .place = "/a", .limit = 100, .answer_max = 100, .becomes = &w.c};
+	begin(&w);
+	struct places *p = children_places(w.all);
+	for (int i = 0; i < 16; i++) ck_assert(places_out(p, INT_MAX - i, "/a", 0));
+	w.c = (struct child){.exited = on_exited, .arg = &w};
+	int64_t begun = now_ms();
+	ck_assert_int_eq(errand_begin(&w.e, w.all, &spec, on_done, &w, w.error), CHILD_OK);
+	ck_assert(places_wait(p, &turn, "/free", 0, false, on_turn, NULL));
+	loop_finish(w.loop);
+	ck_assert_uint_eq(places_served(p), 1);
+	until_done(&w, ERRAND_TIMEOUT); /* the queue stands still */
+	ck_assert_int_ge(now_ms() - begun, 190);
+	end(&w);
+}
+END_TEST
+
 START_TEST(texts) {
 	struct buf b = BUF_INIT(100);
 	errand_put(&b, "one");
@@ -293,7 +320,8 @@ static int run_errand(const char *kind) {
 }
 
 int main(int argc, char **argv) {
-	const TTest *const tests[] = {answers, is_not_reached_through_proc, says_too_much,      takes_too_long, dropped,
-								  places,  becomes_a_program,           waits_for_its_turn, texts};
+	const TTest *const tests[] = {
+		answers, is_not_reached_through_proc, says_too_much,      takes_too_long, dropped,
+		places,  becomes_a_program,           waits_for_its_turn, texts,          a_start_waits_in_a_queue_that_moves};
 	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", NULL, NULL, tests, ARRAY_SIZE(tests));
 }

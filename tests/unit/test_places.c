@@ -52,7 +52,12 @@ static void on_go(void *arg, enum places_state state) {
 
 static bool waits(struct world *w, struct waiter *at, int number, const char *place, uid_t uid) {
 	*at = (struct waiter){.w = w, .number = number};
-	return places_wait(w->p, &at->turn, place, uid, on_go, at);
+	return places_wait(w->p, &at->turn, place, uid, false, on_go, at);
+}
+
+static bool waits_to_start(struct world *w, struct waiter *at, int number, uid_t uid) {
+	*at = (struct waiter){.w = w, .number = number};
+	return places_wait(w->p, &at->turn, "/a", uid, true, on_go, at);
 }
 
 static struct world world;
@@ -179,5 +184,24 @@ START_TEST(the_queue_is_bounded) {
 }
 END_TEST
 
+/* More than other requests may be: 300 sessions at once. */
+START_TEST(starts_wait_in_line) {
+	static struct waiter all[4097], other;
+	static pid_t pids[16];
+	for (int i = 0; i < 16; i++) pids[i] = out(&world, "/a", 0);
+	for (int i = 0; i < 2048; i++) ck_assert(waits_to_start(&world, &all[i], i, OTHER));
+	ck_assert(!waits_to_start(&world, &all[2048], 0, OTHER));
+	for (int i = 2048; i < 4096; i++) ck_assert(waits_to_start(&world, &all[i], i, getuid()));
+	ck_assert(!waits_to_start(&world, &all[4096], 0, 0));
+	ck_assert(waits(&world, &other, 5000, "/a", 0)); /* has its own room */
+	for (int i = 300; i < 4096; i++) places_wait_no_more(&all[i].turn);
+	for (int i = 0; i < 16; i++) places_back(world.p, pids[i]);
+	loop_finish(world.loop); /* none of them takes room here */
+	for (int i = 0; i < 300; i++) ck_assert_int_eq(world.went[i], i);
+	ck_assert(world.n_went == 301 && world.went[300] == 5000);
+	ck_assert_uint_eq(places_served(world.p), 301);
+}
+END_TEST
+
 RUN_TESTS_WITH(setup, teardown, "places", one_place_is_full, closed, moved, one_mount, slow_ones_make_room, fair,
-			   the_queue_is_bounded)
+			   the_queue_is_bounded, starts_wait_in_line)
