@@ -205,6 +205,10 @@ void agent_close_in(struct agent *a) {
 	child_close_in(&a->child);
 }
 
+void agent_pause_in(struct agent *a) {
+	loop_fd_stop(&a->in_fd);
+}
+
 static void on_in(void *arg, bool readable, bool writable) {
 	struct agent *a = arg;
 	(void)readable, (void)writable;
@@ -289,6 +293,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 	a->read_max = read_max;
 	a->child = (struct child){.pid = -1, .in = -1, .out = -1, .err = -1, .exited = on_exited, .arg = a};
 	list_init(&a->child.node);
+	list_init(&a->look.node);
 	a->start = ERRAND_ZERO;
 	lines_init(&a->out, pool, max_line);
 	loop_timer_init(&a->end_timer, loop, on_end_timer, a);
@@ -330,6 +335,7 @@ void agent_stop_timers(struct agent *a) {
 void agent_free(struct agent *a) {
 	struct loop_fd *fds[] = {&a->in_fd, &a->out_fd, &a->err_fd};
 	agent_stop_timers(a);
+	list_del(&a->look.node);
 	loop_timer_stop(&a->end_timer);
 	loop_task_stop(&a->more_task);
 	loop_timer_stop(&a->starved_timer);

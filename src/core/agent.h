@@ -32,6 +32,14 @@ struct agent_events {
 	void (*unwatched)(void *arg);
 };
 
+/* For core/descent.c: the wait for a scan of all processes. */
+struct agent_look {
+	struct list node;
+	bool left;       /* it has ended; else it will be ended after the scan */
+	unsigned sweeps; /* scans since then */
+	unsigned fate;   /* of its detached processes, at the last one */
+};
+
 struct agent {
 	struct loop *loop;
 	const struct agent_events *events;
@@ -42,6 +50,7 @@ struct agent {
 	char *program;            /* its path; NULL: unknown */
 	struct errand start;      /* until its program runs */
 	char *cgroup;             /* its control group if not ours, else ""; NULL: not read yet (core/descent.c) */
+	struct agent_look look;
 	struct loop_fd in_fd, out_fd, err_fd;
 	struct lines out;
 	struct lengths *lengths; /* of the long line that was put back into out; NULL: none */
@@ -75,6 +84,7 @@ void agent_read(struct agent *a, bool may);
 /* Write as much of the queue as it takes. False: its stdin is closed. */
 bool agent_write(struct agent *a, struct queue *q);
 void agent_close_in(struct agent *a);
+void agent_pause_in(struct agent *a); /* nothing more is written until it is closed */
 static inline bool agent_hears(const struct agent *a) {
 	return a->child.in >= 0;
 }

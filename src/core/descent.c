@@ -17,13 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WALKS 8             /* up the process tree, if it changes meanwhile */
-#define DEPTH_MAX (1 << 22) /* more processes than any kernel has */
-#define SWEEPS 3            /* a sweep finds the processes that were started before the last SIGKILL */
-#define LAST_GRACE_MS 5000  /* from SIGTERM to SIGKILL at the end of the daemon, for processes without a session */
-#define CHECK_MS 100        /* between two checks for processes that ended after SIGTERM */
-#define LOOK_MS 100         /* between two scans for orphans */
-#define LOOK_SHARE 20       /* scans use at most this fraction of the time */
+#define WALKS 8                       /* up the process tree, if it changes meanwhile */
+#define DEPTH_MAX (1 << 22)           /* more processes than any kernel has */
+#define SWEEPS 3                      /* a sweep finds the processes that were started before the last SIGKILL */
+#define NAMES_MAX ((size_t)64 * 1024) /* bytes of the names in a notice */
+#define LAST_GRACE_MS 5000 /* from SIGTERM to SIGKILL at the end of the daemon, for processes without a session */
+#define CHECK_MS 100       /* between two checks for processes that ended after SIGTERM */
+#define LOOK_MS 100        /* between two scans for orphans */
+#define LOOK_SHARE 20      /* scans use at most this fraction of the time */
 #define INSTANCE "PLENUM_INSTANCE"
 
 /* --- the record --------------------------------------------------------------------------------------------------- */
@@ -76,12 +77,19 @@ static void clear_counts(struct descent *d) {
 	}
 }
 
+static void end_crowd(struct crowd *c);
+
 void descent_free(struct descent *d) {
 	if (!d) return;
 	struct kin *k, *next;
 	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
 	clear_counts(d);
 	loop_timer_stop(&d->timer);
+	loop_task_stop(&d->task);
+	while (!list_empty(&d->waiting)) list_del(d->waiting.next);
+	while (!list_empty(&d->served)) list_del(d->served.next);
+	if (d->scanning) end_crowd(d->crowd);
+	free(d->crowd);
 	free(d);
 }
 
@@ -140,7 +148,8 @@ enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_ENDS, KIND_APART, KIND_AGENT }
 struct who {
 	enum kind kind;
 	uint64_t number;
-	bool said; /* known only by the environment; the process can name any session there */
+	bool said;  /* known only by the environment; the process can name any session there */
+	bool child; /* it is a session's child */
 };
 
 static uint64_t number_of(const struct session *s) {
@@ -431,19 +440,66 @@ enum origin descent_said(struct router *r, struct span answer, enum origin witho
 
 /* --- all processes ------------------------------------------------------------------------------------------------ */
 
+/* A child of the daemon as classified when it was listed: it may be reaped before the rest is classified. */
+struct own {
+	pid_t pid;
+	struct who who;
+};
+
+/* All processes: first they are listed, then classified, one by one. */
 struct crowd {
 	struct look look;
-	struct proc *list; /* by pid */
+	struct proc_scan scan;
+	struct own *own; /* children of the daemon except for orphans, by pid */
+	size_t n_own, cap_own;
+	struct proc *list; /* by pid; NULL: the scan is not complete */
 	struct who *who;   /* of each */
 	size_t *way;       /* room for one way up */
-	size_t n;
+	size_t n, done;    /* done: so many are classified */
+	bool failed, recorded;
 };
 
 static void end_crowd(struct crowd *c) {
+	size_t n;
+	free(proc_scan_end(&c->scan, &n));
 	free(c->look.children);
+	free(c->own);
 	free(c->list);
 	free(c->who);
 	free(c->way);
+}
+
+static int own_by_pid(const void *a, const void *b) {
+	pid_t one = ((const struct own *)a)->pid, other = ((const struct own *)b)->pid;
+	return (one > other) - (one < other);
+}
+
+static const struct who *own_in(const struct crowd *c, pid_t pid) {
+	struct own key = {.pid = pid};
+	const struct own *found = c->n_own ? bsearch(&key, c->own, c->n_own, sizeof key, own_by_pid) : NULL;
+	return found ? &found->who : NULL;
+}
+
+static void add_own(struct crowd *c, pid_t pid, struct who who) {
+	if (c->n_own == c->cap_own) {
+		size_t cap = c->cap_own ? c->cap_own * 2 : 64;
+		struct own *own = realloc(c->own, cap * sizeof *own);
+		c->failed |= !own;
+		if (!own) return;
+		c->own = own;
+		c->cap_own = cap;
+	}
+	c->own[c->n_own++] = (struct own){pid, who};
+}
+
+static void note_own(struct crowd *c, pid_t pid) {
+	const struct session *s = child_in(&c->look, pid);
+	if (s)
+		add_own(c, pid, (struct who){.kind = KIND_AGENT, .number = number_of(s), .child = true});
+	else if (children_given_up(c->look.r->children, pid))
+		add_own(c, pid, (struct who){.kind = KIND_ENDS});
+	else if (children_known(c->look.r->children, pid))
+		add_own(c, pid, (struct who){.kind = KIND_APART});
 }
 
 /* Classify a process; the sign nearest to the top counts. The environment is read only if nothing else names a session,
@@ -451,14 +507,14 @@ static void end_crowd(struct crowd *c) {
  * of the process, which may be on a mount that does not answer. Programs of the user are thus not touched. */
 static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
 	const struct look *l = &c->look;
-	const struct session *s = child_in(l, p->pid);
+	const struct who *own = own_in(c, p->pid);
 	bool ours = p->parent == getpid();
 	struct who agent = {.kind = KIND_AGENT};
-	if (s) agent.number = number_of(s);
-	bool known = s || by_record(l, p->pid, p->session, p->start, &agent.number);
+	if (own && own->child) return *own;
+	up.child = false;
+	bool known = by_record(l, p->pid, p->session, p->start, &agent.number);
 	if (known && agent.number) return agent;
-	if (!known && ours && children_given_up(l->r->children, p->pid)) return (struct who){.kind = KIND_ENDS};
-	if (!known && ours && children_known(l->r->children, p->pid)) return (struct who){.kind = KIND_APART};
+	if (!known && own) return *own;
 	if (!known && up.kind >= KIND_APART && !up.said) return up;
 	if (by_bond(l, p->pid, &agent.number)) return agent;
 	if (up.kind == KIND_AGENT && up.number) return up;
@@ -483,28 +539,62 @@ static struct who resolve(struct crowd *c, size_t at) {
 	return up;
 }
 
-static bool begin_crowd(struct crowd *c, struct router *r) {
+static bool open_crowd(struct crowd *c, struct router *r) {
 	struct kin *k, *next;
 	*c = (struct crowd){0};
 	if (!begin_look(&c->look, r)) return false;
-	c->list = proc_list(&c->n);
+	proc_scan_begin(&c->scan);
+	HASH_ITER (hh, r->descent->by_pid, k, next) k->seen = false;
+	return true;
+}
+
+/* List one process. False: there are no more. */
+static bool scan_one(struct crowd *c) {
+	size_t before = c->scan.n;
+	if (!proc_scan_next(&c->scan)) return false;
+	if (c->scan.n > before && c->scan.all[before].parent == getpid()) note_own(c, c->scan.all[before].pid);
+	return true;
+}
+
+static bool end_scan(struct crowd *c) {
+	c->list = proc_scan_end(&c->scan, &c->n);
+	if (c->n_own) qsort(c->own, c->n_own, sizeof *c->own, own_by_pid);
 	c->who = calloc(c->n + 1, sizeof *c->who);
 	c->way = calloc(c->n + 1, sizeof *c->way);
-	if (!c->list || !c->who || !c->way) {
-		log_warn("cannot list processes: leftovers of agents are not found");
-		end_crowd(c);
-		return false;
-	}
-	HASH_ITER (hh, r->descent->by_pid, k, next) k->seen = false;
-	for (size_t i = 0; i < c->n; i++)
-		if (c->who[i].kind == KIND_NEW) resolve(c, i);
-	return true;
+	c->failed = !c->list || !c->who || !c->way;
+	if (c->failed) log_warn("cannot list processes: leftovers of agents are not found");
+	return !c->failed;
+}
+
+/* Read or classify about one process. False: that is all, or it failed. */
+static bool step_crowd(struct crowd *c) {
+	if (c->failed) return false;
+	if (!c->list) return scan_one(c) || end_scan(c);
+	while (c->done < c->n && c->who[c->done].kind != KIND_NEW) c->done++;
+	if (c->done < c->n) resolve(c, c->done);
+	return c->done < c->n;
+}
+
+static bool begin_crowd(struct crowd *c, struct router *r) {
+	if (!open_crowd(c, r)) return false;
+	while (step_crowd(c)) continue;
+	if (c->failed) end_crowd(c);
+	return !c->failed;
+}
+
+/* Sessions and their children may have ended since the last turn. */
+static void renew_look(struct crowd *c) {
+	struct look now;
+	bool ok = begin_look(&now, c->look.r);
+	free(c->look.children);
+	c->look = now;
+	c->failed |= !ok;
 }
 
 /* Return true for a running process of an agent that is not a child started by the daemon. */
 static bool is_stray(const struct crowd *c, size_t i) {
 	const struct proc *p = &c->list[i];
-	return c->who[i].kind == KIND_AGENT && !p->zombie && !child_in(&c->look, p->pid);
+	return c->who[i].kind == KIND_AGENT && !p->zombie && !c->who[i].child && !child_in(&c->look, p->pid);
 }
 
 /* Record a process. A session named only by the environment is not recorded: the record would make it a fact. */
@@ -534,10 +624,8 @@ struct sweep {
 /* Return true if the orphan may belong to another session. If no sign names its session, an orphan is ended with the
  * last session that can have started it. */
 static bool could_be_of_another(const struct crowd *c, size_t i, const struct session *but) {
-	for (size_t k = 0; k < c->look.n_children; k++) {
-		const struct session *s = c->look.children[k].session;
-		if (s != but && s->agent->child.start <= c->list[i].start) return true;
-	}
+	for (const struct session *s = c->look.r->sessions; s; s = s->hh.next)
+		if (s != but && s->agent && s->agent->child.start <= c->list[i].start) return true;
 	return false;
 }
 
@@ -624,12 +712,19 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	return 0;
 }
 
+/* A process that has ended since it was listed may have given its number to another one. */
+static size_t sweep_crowd(struct sweep *w, const struct crowd *c, bool first) {
+	size_t hit = 0;
+	for (size_t i = 0; i < c->n; i++)
+		if (is_meant(w, c, i) && proc_lives(c->list[i].pid, c->list[i].start)) hit += sweep_one(w, c, i, first);
+	w->r->descent->look_at = 0; /* the lists are out of date */
+	return hit;
+}
+
 static size_t sweep_once(struct sweep *w, bool first) {
 	struct crowd c;
-	size_t hit = 0;
 	if (!begin_crowd(&c, w->r)) return 0;
-	for (size_t i = 0; i < c.n; i++)
-		if (is_meant(w, &c, i)) hit += sweep_one(w, &c, i, first);
+	size_t hit = sweep_crowd(w, &c, first);
 	forget_the_dead(w->r->descent);
 	end_crowd(&c);
 	return hit;
@@ -637,9 +732,8 @@ static size_t sweep_once(struct sweep *w, bool first) {
 
 static size_t sweep(struct sweep *w) {
 	size_t all = 0, hit = 1;
-	w->names = (struct buf)BUF_INIT((size_t)64 * 1024);
-	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
-	w->r->descent->look_at = 0; /* the lists are out of date */
+	w->names = (struct buf)BUF_INIT(NAMES_MAX);
+	for (unsigned i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
 	return all;
 }
 
@@ -674,29 +768,141 @@ static enum fate fate_of(const struct session *s) {
 	return s->profile->leftovers_end && !restarts ? FATE_END : FATE_KEEP;
 }
 
-static void sweep_session(struct session *s, enum fate fate) {
-	static const char *const actions[] = {PLENUM_LEFT_KEPT, PLENUM_LEFT_ENDING, PLENUM_LEFT_KILLED};
-	struct router *r = s->world;
-	struct sweep w = {.r = r,
-					  .session = s,
-					  .numbers = {number_of(s), launch_number(r->instance, s->name)},
-					  .fate = fate,
-					  .grace = s->profile->stop_grace};
-	size_t n = sweep(&w);
-	if (n) log_info("session %s: killed %zu processes that the child left behind", s->label, n);
-	tell(&w, actions[fate]);
-	if (descent_ends(r->descent)) arm(r->descent);
-	r->events->changed(r);
+static struct sweep sweep_of(struct session *s, enum fate fate) {
+	return (struct sweep){.r = s->world,
+						  .session = s,
+						  .numbers = {number_of(s), launch_number(s->world->instance, s->name)},
+						  .fate = fate,
+						  .grace = s->profile->stop_grace,
+						  .names = BUF_INIT(NAMES_MAX)};
 }
 
-void descent_child_gone(struct session *s) {
-	descent_add(s->world->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
-	sweep_session(s, fate_of(s));
+/* Report the result of a sweep. */
+static void tell_sweep(struct sweep *w, size_t killed) {
+	static const char *const actions[] = {PLENUM_LEFT_KEPT, PLENUM_LEFT_ENDING, PLENUM_LEFT_KILLED};
+	if (killed) log_info("session %s: killed %zu processes that the child left behind", w->session->label, killed);
+	tell(w, actions[w->fate]);
+	if (descent_ends(w->r->descent)) arm(w->r->descent);
+	w->r->events->changed(w->r);
+}
+
+static void sweep_session(struct session *s, enum fate fate) {
+	struct sweep w = sweep_of(s, fate);
+	tell_sweep(&w, sweep(&w));
 }
 
 void descent_end(struct session *s, bool kill_now) {
 	sweep_session(s, kill_now ? FATE_KILL : FATE_END);
 }
+
+/* --- scans in slices ---------------------------------------------------------------------------------------------- */
+
+static void wait_for_scan(struct session *s, bool left) {
+	struct descent *d = s->world->descent;
+	struct agent_look *l = &s->agent->look;
+	list_del(&l->node);
+	l->left = left;
+	list_add_tail(&d->waiting, &l->node);
+	loop_defer(s->world->loop, &d->task);
+}
+
+void descent_child_gone(struct session *s) {
+	descent_add(s->world->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
+	wait_for_scan(s, true);
+}
+
+static void record_strays(struct crowd *c) {
+	for (size_t i = 0; i < c->n && !c->recorded; i++)
+		if (is_stray(c, i)) record(c, i, c->who[i].number);
+	c->recorded = true;
+}
+
+static void record_now(struct session *s) {
+	struct descent *d = s->world->descent;
+	uint64_t turn = loop_turns(s->world->loop)->n + 1;
+	struct crowd c;
+	list_del(&s->agent->look.node);
+	if (d->recorded_in == turn || !begin_crowd(&c, s->world)) return;
+	d->recorded_in = turn;
+	record_strays(&c);
+	end_crowd(&c);
+}
+
+void descent_record(struct session *s, bool now) {
+	if (now)
+		record_now(s);
+	else
+		wait_for_scan(s, false);
+}
+
+/* One more pass over the processes of a child that has ended, the first one of its fate with names. */
+static void sweep_left(struct session *s, const struct crowd *c) {
+	struct agent_look *l = &s->agent->look;
+	enum fate fate = fate_of(s);
+	bool first = !l->sweeps || l->fate != fate;
+	struct sweep w = sweep_of(s, fate);
+	size_t hit = sweep_crowd(&w, c, first);
+	l->fate = fate;
+	l->sweeps = first ? 1 : l->sweeps + 1;
+	if (first || hit) tell_sweep(&w, hit);
+	if (hit && l->sweeps < SWEEPS)
+		wait_for_scan(s, true);
+	else
+		session_left(s);
+}
+
+static void serve(struct session *s, struct crowd *c) {
+	bool left = s->agent->look.left;
+	list_del(&s->agent->look.node);
+	if (left && !c->failed) renew_look(c);
+	if (!left && !c->failed) record_strays(c);
+	if (!left)
+		session_recorded(s);
+	else if (c->failed)
+		session_left(s);
+	else
+		sweep_left(s, c);
+}
+
+/* The scan serves the sessions that waited when it began: it sees all that their children had started. */
+static void begin_scan(struct router *r) {
+	struct descent *d = r->descent;
+	struct agent *a;
+	d->scanning = true;
+	d->crowd->failed = !open_crowd(d->crowd, r);
+	LIST_FOR_EACH (a, &d->waiting, struct agent, look.node) {
+		list_del(&a->look.node);
+		list_add_tail(&d->served, &a->look.node);
+	}
+	d->scans++;
+}
+
+static void finish_scan(struct descent *d) {
+	if (!d->crowd->failed) forget_the_dead(d);
+	end_crowd(d->crowd);
+	d->scanning = false;
+}
+
+/* Continue the scan, then serve the sessions, as long as the share of the turn lasts. */
+static void on_scan(void *arg) {
+	struct router *r = arg;
+	struct descent *d = r->descent;
+	struct agent *a;
+	bool yields = false;
+	if (d->scanning)
+		renew_look(d->crowd);
+	else
+		begin_scan(r);
+	while (!yields && step_crowd(d->crowd)) yields = loop_must_yield(r->loop);
+	while (!yields && (a = LIST_TOP(&d->served, struct agent, look.node))) {
+		serve(a->arg, d->crowd);
+		yields = loop_must_yield(r->loop);
+	}
+	if (!yields) finish_scan(d);
+	if (yields || !list_empty(&d->waiting)) loop_defer(r->loop, &d->task);
+}
+
+/* --- the end of leftovers ----------------------------------------------------------------------------------------- */
 
 /* A zombie has ended: its parent may never wait for it. */
 static bool ended(const struct kin *k) {
@@ -749,7 +955,14 @@ void descent_hurry(struct router *r) {
 
 struct descent *descent_new(struct router *r) {
 	struct descent *d = calloc(1, sizeof *d);
-	if (d) loop_timer_init(&d->timer, r->loop, on_due, r);
+	if (!d || !(d->crowd = calloc(1, sizeof *d->crowd))) {
+		free(d);
+		return NULL;
+	}
+	loop_timer_init(&d->timer, r->loop, on_due, r);
+	loop_task_init(&d->task, on_scan, r);
+	list_init(&d->waiting);
+	list_init(&d->served);
 	return d;
 }
 
@@ -787,16 +1000,6 @@ bool descent_finish(struct router *r) {
 	d->finished = true;
 	descent_sweep_all(r); /* processes started meanwhile */
 	return true;
-}
-
-void descent_record(struct session *s) {
-	struct router *r = s->world;
-	struct crowd c;
-	if (r->descent->stopping || !begin_crowd(&c, r)) return;
-	r->descent->stopping = r->shutting_down; /* one scan serves all sessions */
-	for (size_t i = 0; i < c.n; i++)
-		if (is_stray(&c, i)) record(&c, i, c.who[i].number);
-	end_crowd(&c);
 }
 
 /* --- lists ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@
 #define DESCENT_MAX 4096      /* processes on the record */
 #define DESCENT_NAMES_MAX 100 /* processes named by one answer or notice */
 
+struct crowd;
 struct router;
 struct session;
 
@@ -65,11 +66,17 @@ struct descent {
 	struct kin *by_pid;
 	uint64_t changes; /* counts changes, for the table on disk */
 	bool full;        /* already logged */
-	bool stopping;    /* everything was recorded since the daemon began to stop */
 	bool finishing, ending_all, finished;
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which a request renews the lists */
 	struct loop_timer timer; /* set while SIGKILL is due for any process */
+	/* A scan of all processes, in slices; agents wait for the next one, or are served by the current one. */
+	struct list waiting, served;
+	struct crowd *crowd;
+	bool scanning; /* crowd is in use */
+	struct loop_task task;
+	uint64_t scans;       /* begun so far */
+	uint64_t recorded_in; /* the turn of the loop of the last scan at once, from 1 */
 };
 
 struct descent *descent_new(struct router *r); /* NULL without memory */
@@ -87,10 +94,12 @@ int descent_errand(void);
 /* Classify the process by the answer. without: the result of descent_of(). */
 enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its
- * session. */
-void descent_record(struct session *s);
+ * session. session_recorded() follows in a later turn; now: at once and without it, one scan for all calls of a turn.
+ */
+void descent_record(struct session *s, bool now);
 /* The session's child has ended. Kill the rest of its process session. Keep and record detached processes, or end them,
- * as s->leftovers or the profile says; a notice names them. Processes that cannot be ended are recorded. */
+ * as s->leftovers or the profile says; a notice names them. Processes that cannot be ended are recorded. session_left()
+ * follows in a later turn. */
 void descent_child_gone(struct session *s);
 /* End the detached processes of a session without a child, with a notice: SIGTERM first, unless kill_now. */
 void descent_end(struct session *s, bool kill_now);

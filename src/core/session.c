@@ -240,7 +240,7 @@ static void expect_end(struct session *s) {
 
 void session_write_in(struct session *s) {
 	struct agent *a = s->agent;
-	if (!agent_hears(a) || agent_write(a, &s->in)) return;
+	if (!session_has_child(s) || !agent_hears(a) || agent_write(a, &s->in)) return;
 	session_drop_input(s); /* the child is gone, or has closed its stdin and can read nothing any more */
 	expect_end(s);
 }

@@ -103,8 +103,10 @@ struct session_events {
 	void (*started)(struct session *s);
 	/* A start has ended: started() has run, or s->start_error is the reason and s->start_result the kind of failure. */
 	void (*start_over)(struct session *s);
-	/* The child is about to be ended, or it has ended and processes started by it may still be there. */
-	void (*ending)(struct session *s);
+	/* The child is about to be ended: session_recorded() follows in a later turn. now: it does not, the child is
+	 * ended at once. */
+	void (*ending)(struct session *s, bool now);
+	/* It has ended, and processes started by it may still be there: session_left() follows. */
 	void (*left)(struct session *s);
 	/* Exit and end of output were both seen, and all output was delivered. */
 	void (*exited)(struct session *s, const struct session_exit *e);
@@ -266,6 +268,10 @@ static inline bool session_awaits(const struct session *s, uint64_t child) {
 	return s->want_child && child > s->child_no;
 }
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
+/* The processes of its child are known: continue the stop. */
+void session_recorded(struct session *s);
+/* The processes that its child left are dealt with: the end of the child is complete. */
+void session_left(struct session *s);
 /* Before a stop that a client asks for: it is notified if that fails. leftovers: as at least. */
 void session_stop_for(struct session *s, uint64_t client, enum leftovers leftovers);
 /* The same because the daemon ends: after stop_grace twice the child is gone or given up. */

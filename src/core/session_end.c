@@ -95,9 +95,7 @@ static void log_end(const struct session *s, const struct session_exit *e) {
 
 /* The session has no child any more. */
 static void end_child(struct session *s, const struct session_exit *e) {
-	agent_close_in(s->agent);
 	tail_end(&s->tail);
-	s->events->left(s);
 	session_drop_agent(s);
 	progress_end(&s->progress);
 	snapshot_child_gone(&s->snapshot, session_dialect(s));
@@ -122,9 +120,15 @@ static void explain_stuck(const struct session *s, struct error *error) {
 	error_set(error, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why.text);
 }
 
-/* All of its output was read; without an exit the child cannot be ended. */
+/* All of its output was read. */
 void session_on_ended(void *arg) {
 	struct session *s = arg;
+	agent_close_in(s->agent);
+	s->events->left(s);
+}
+
+/* Without an exit the child cannot be ended. */
+void session_left(struct session *s) {
 	struct error error;
 	struct session_exit e = exit_of(s);
 	e.stuck = !s->agent->exited;
@@ -159,23 +163,62 @@ static void log_step(const struct session *s, const char *what) {
 	log_info("session %s: stop, %s after %lld ms", s->label, what, (long long)(now_ms() - s->stop_since));
 }
 
-static void step_interrupt(struct session *s) {
+/* Its processes are being recorded: until then the child gets nothing that ends one of them. */
+static bool is_recording(const struct session *s) {
+	return !list_empty(&s->agent->look.node) && !s->agent->look.left;
+}
+
+static void finish_recording(struct session *s) {
+	if (is_recording(s)) s->events->ending(s, true);
+}
+
+static void send_interrupt(struct session *s) {
 	struct buf b = BUF_INIT(512);
 	struct call *c = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, NULL);
-	log_step(s, "interrupting the turn");
-	step(s, STOP_INTERRUPT, MIN(step_ms(s), (int64_t)INTERRUPT_MS));
 	if (!c) return;
 	session_dialect(s)->put_interrupt(&b, c->id, s->conversation_id, &s->memo);
 	if (b.data) session_write(s, chunk_copy(b.data, b.len), true);
 	buf_free(&b);
 }
 
+/* The time of the current step, from now. */
+static void set_stop_timer(struct session *s) {
+	loop_timer_set(&s->agent->stop_timer,
+				   s->stopping == STOP_INTERRUPT ? MIN(step_ms(s), (int64_t)INTERRUPT_MS) : step_ms(s));
+}
+
+static void step_interrupt(struct session *s) {
+	log_step(s, "interrupting the turn");
+	s->stopping = STOP_INTERRUPT;
+	set_stop_timer(s);
+	if (!is_recording(s)) send_interrupt(s);
+}
+
 static void step_eof(struct session *s) {
 	log_step(s, "closing stdin");
 	session_write_in(s);
 	session_drop_input(s);
-	agent_close_in(s->agent);
+	if (is_recording(s))
+		agent_pause_in(s->agent);
+	else
+		agent_close_in(s->agent);
 	step(s, STOP_EOF, step_ms(s));
+}
+
+/* The step that waited for it begins only now. */
+void session_recorded(struct session *s) {
+	if (s->agent->exited) return;
+	if (loop_timer_pending(&s->agent->stop_timer)) set_stop_timer(s);
+	if (s->stopping == STOP_INTERRUPT)
+		send_interrupt(s);
+	else if (s->stopping != STOP_NOT)
+		agent_close_in(s->agent);
+}
+
+void session_end_recording(struct session *s) {
+	if (!s->agent || !is_recording(s)) return;
+	finish_recording(s);
+	session_recorded(s);
 }
 
 static void step_term(struct session *s) {
@@ -186,6 +229,7 @@ static void step_term(struct session *s) {
 
 /* Its unread input is lost with it; lines queued after its end of input are for the next child. */
 static void step_kill(struct session *s) {
+	finish_recording(s);
 	if (session_has_child(s)) session_drop_input(s);
 	log_step(s, "SIGKILL");
 	child_kill(&s->agent->child, SIGKILL);
@@ -226,7 +270,7 @@ static void begin_end(struct session *s) {
 	loop_timer_stop(&s->agent->idle_timer);
 	if (s->stopping != STOP_NOT) return;
 	s->stop_since = now_ms();
-	if (!s->agent->exited) s->events->ending(s);
+	if (!s->agent->exited) s->events->ending(s, false);
 }
 
 static void stop_broken(struct session *s) {
@@ -266,7 +310,13 @@ void session_no_memory(struct session *s, const char *what) {
 
 void session_on_stop_timer(void *arg) {
 	struct session *s = arg;
-	if (s->stopping == STOP_NOT && !s->agent->exited) stop_broken(s);
+	if (s->stopping == STOP_NOT && !s->agent->exited) {
+		stop_broken(s);
+	} else if (!s->agent->exited && is_recording(s)) {
+		session_end_recording(s);
+		set_stop_timer(s);
+		return;
+	}
 	advance_stop(s);
 }
 

@@ -175,20 +175,15 @@ char *proc_cgroup(pid_t pid) {
 
 /* --- listing ------------------------------------------------------------------------------------------------------ */
 
-struct listing {
-	struct proc *all;
-	size_t n, cap;
-};
-
-static bool add_process(struct listing *l, const struct proc *p) {
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 256;
-		struct proc *all = realloc(l->all, cap * sizeof *all);
+static bool add_process(struct proc_scan *s, const struct proc *p) {
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 256;
+		struct proc *all = realloc(s->all, cap * sizeof *all);
 		if (!all) return false;
-		l->all = all;
-		l->cap = cap;
+		s->all = all;
+		s->cap = cap;
 	}
-	l->all[l->n++] = *p;
+	s->all[s->n++] = *p;
 	return true;
 }
 
@@ -197,26 +192,33 @@ static int by_pid(const void *a, const void *b) {
 	return (one > other) - (one < other);
 }
 
-struct proc *proc_list(size_t *n) {
-	struct listing l = {0};
-	DIR *dir = opendir("/proc");
-	bool whole = dir != NULL;
-	while (whole) {
-		uint64_t pid;
-		struct proc p;
-		struct dirent *e = readdir(dir);
-		if (!e) break;
-		if (!str_u64(e->d_name, 1, INT32_MAX, &pid) || (pid_t)pid == getpid()) continue;
-		p.pid = (pid_t)pid;
-		if (read_stat(p.pid, &p)) whole = add_process(&l, &p);
+void proc_scan_begin(struct proc_scan *s) {
+	*s = (struct proc_scan){.dir = opendir("/proc")};
+	s->whole = s->dir != NULL;
+}
+
+bool proc_scan_next(struct proc_scan *s) {
+	uint64_t pid;
+	struct proc p;
+	struct dirent *e = s->whole ? readdir(s->dir) : NULL;
+	if (!e) return false;
+	if (!str_u64(e->d_name, 1, INT32_MAX, &pid) || (pid_t)pid == getpid()) return true;
+	if (read_stat((pid_t)pid, &p)) s->whole = add_process(s, &p);
+	return s->whole;
+}
+
+struct proc *proc_scan_end(struct proc_scan *s, size_t *n) {
+	struct proc *all = s->all;
+	if (s->dir) closedir(s->dir);
+	if (s->whole && !all) all = calloc(1, sizeof *all); /* we are alone */
+	if (!s->whole) {
+		free(all);
+		all = NULL;
 	}
-	if (dir) closedir(dir);
-	if (whole && !l.all) l.all = calloc(1, sizeof *l.all); /* we are alone */
-	*n = whole ? l.n : 0;
-	if (l.n) qsort(l.all, l.n, sizeof *l.all, by_pid);
-	if (whole) return l.all;
-	free(l.all);
-	return NULL;
+	*n = all ? s->n : 0;
+	if (*n) qsort(all, *n, sizeof *all, by_pid);
+	*s = (struct proc_scan){0};
+	return all;
 }
 
 /* The kernel gives orphans to the first thread, which is also the one that forks. */

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +54,17 @@ struct proc {
 	char state; /* as ps(1) has it */
 	bool zombie;
 };
-/* All processes except this one, by pid; the caller frees. NULL: they cannot be listed. */
-struct proc *proc_list(size_t *n);
+/* A list of all processes except this one, read one by one: it may be continued in later turns of the loop. */
+struct proc_scan {
+	DIR *dir;
+	struct proc *all;
+	size_t n, cap;
+	bool whole;
+};
+void proc_scan_begin(struct proc_scan *s);
+/* Read at most one process. False: there are no more. */
+bool proc_scan_next(struct proc_scan *s);
+/* Return the list, by pid; the caller frees. NULL: they cannot be listed. Also ends a scan that is not complete. */
+struct proc *proc_scan_end(struct proc_scan *s, size_t *n);
 /* One of them, or NULL. */
 struct proc *proc_in(const struct proc *list, size_t n, pid_t pid);

@@ -152,7 +152,10 @@ START_TEST(a_list_of_all_but_ourselves) {
 	pid_t below = (pid_t)atoi(text), gone = fork();
 	if (gone == 0) _exit(0);
 	waitid(P_PID, (id_t)gone, &(siginfo_t){0}, WEXITED | WNOWAIT);
-	struct proc *all = proc_list(&n);
+	struct proc_scan scan;
+	proc_scan_begin(&scan);
+	for (size_t read = 0; proc_scan_next(&scan); read = scan.n) ck_assert_uint_le(scan.n, read + 1);
+	struct proc *all = proc_scan_end(&scan, &n);
 	ck_assert_ptr_nonnull(all);
 	for (size_t i = 1; i < n; i++) ck_assert(all[i - 1].pid < all[i].pid);
 	const struct proc *p = proc_in(all, n, pid), *b = proc_in(all, n, below), *z = proc_in(all, n, gone);
