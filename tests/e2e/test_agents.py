@@ -410,9 +410,10 @@ class SharedCodex(Shared, Case):
             (self.work / word).mkdir()
             client.call("fs/watch", watchId="w", path=str(self.work / word))
             client.call("process/spawn", processHandle="p", command=["cat"], cwd=str(self.work), streamStdin=True,
-                        streamStdoutStderr=True)
+                        streamStdoutStderr=True, timeoutMs=None)
         runs = {word: client.begin("command/exec", processId="c", command=["sh", "-c", f"read x; echo {word} $x"],
-                                   streamStdin=True, streamStdoutStderr=True) for word, client in clients.items()}
+                                   streamStdin=True, streamStdoutStderr=True, disableTimeout=True)
+                for word, client in clients.items()}
         for word, client in clients.items():
             client.call("command/exec/write", processId="c", deltaBase64=base64.b64encode(b"go\n").decode())
             self.assertEqual(client.reply(runs[word])["result"]["exitCode"], 0)
