@@ -19,11 +19,12 @@ class ProgramTest(Case):
         return self.d
 
     def cli(self, *folder):
-        """Make a program named claude that answers nothing; return its path."""
+        """Make a program named claude that answers nothing, and keeps its stdout: else it would be stopped after a
+        second. Return its path."""
         path = os.path.join(self.d.root, *folder, "claude")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as f:
-            f.write("#!/bin/sh\nexec cat >/dev/null\n")
+            f.write("#!/bin/sh\nexec cat 3>&1 >/dev/null\n")
         os.chmod(path, stat.S_IRWXU)
         return path
 
