@@ -264,7 +264,7 @@ START_TEST(a_start_waits_in_a_queue_that_moves) {
 	for (int i = 0; i < 16; i++) ck_assert(places_out(p, INT_MAX - i, "/a", 0));
 	w.c = (struct child){.exited = on_exited, .arg = &w};
 	int64_t begun = now_ms();
-	ck_assert_int_eq(errand_begin(&w.e, w.all, &spec, on_done, &w, w.error), CHILD_OK);
+	ck_assert_int_eq(errand_begin(&w.e, w.all, &spec, on_done, &w, &w.error), CHILD_OK);
 	ck_assert(places_wait(p, &turn, "/free", 0, false, on_turn, NULL));
 	loop_finish(w.loop);
 	ck_assert_uint_eq(places_served(p), 1);
