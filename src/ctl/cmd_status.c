@@ -124,10 +124,15 @@ static void add_timer(struct table *t, json_t *one) {
 
 static const char *const leftover_head[] = {"PID", "PROGRAM", "SINCE", "SESSION"};
 
-static void add_leftover(struct table *t, json_t *one) {
+/* Without the last column. */
+static void add_leftover_of_one(struct table *t, json_t *one) {
 	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
 	table_add(t, ctl_str(one, "program", "-"));
 	table_add_age(t, ctl_int(one, "since_ms", 0));
+}
+
+static void add_leftover(struct table *t, json_t *one) {
+	add_leftover_of_one(t, one);
 	table_add(t, ctl_str(one, "session", "-"));
 }
 
@@ -175,7 +180,8 @@ static void print_session(json_t *s) {
 	PRINT_LIST(ctl_array(s, "prompts"), "prompts", prompt_head, add_prompt);
 	PRINT_LIST(ctl_array(s, "tasks"), "background tasks", task_head, add_task);
 	PRINT_LIST(ctl_array(s, "timers"), "timers", timer_head, add_timer);
-	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_head, add_leftover);
+	print_list(ctl_array(s, "leftovers"), "detached processes", leftover_head, ARRAY_SIZE(leftover_head) - 1,
+			   add_leftover_of_one);
 	PRINT_LIST(ctl_array(s, "guards"), "guards", guard_head, add_guard);
 }
 
