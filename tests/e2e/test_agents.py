@@ -257,6 +257,15 @@ class Shared(Steps):
         second.wait_message("_plenum/event", other, lambda event: event["event"] == "turn_ended")
         self.assertEqual(second.prompts(other), ["@history@"])
 
+    def test_sleep_before_the_first_prompt(self):
+        """The agent may not have the conversation any more: then it begins a new one, and clients may use the old id."""
+        client, session = self.first()
+        self.client().ask("plenum_hibernate", session=session)
+        self.wait_state(session, "asleep")
+        self.agent.restart(self.place)
+        self.assertEqual(client.end(client.prompt("remember quince")), "end_turn")
+        self.assertIn("quince", self.history(client))
+
     def test_the_end_of_the_daemon_with_an_open_permission(self):
         client, session = self.first()
         self.remember(client)
