@@ -443,6 +443,7 @@ static void on_start_over(void *arg, enum errand_end end) {
 	struct error error;
 	enum child_result r = launch_result(&s->launch, &a->start, end, &a->place, &login, &error);
 	s->starting = NULL;
+	errand_drop(&a->start); /* its answer has been read */
 	if (login) {
 		login_unref(s->launch.login);
 		s->launch.login = login;

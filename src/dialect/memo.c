@@ -15,18 +15,19 @@ static struct memo_value **place_of(struct memo *m, const char *name) {
 static void drop(struct memo_value **at) {
 	struct memo_value *one = *at;
 	*at = one->next;
-	free(one->name);
-	free(one->json);
 	free(one);
 }
 
 static void add(struct memo_value **at, const char *name, struct span json) {
-	struct memo_value *one = calloc(1, sizeof *one);
+	size_t n = strlen(name) + 1;
+	struct memo_value *one = malloc(sizeof *one + n + json.n + 1);
 	if (!one) return;
 	*at = one;
-	one->name = strdup(name);
-	one->json = strndup(json.p, json.n);
-	if (!one->name || !one->json) drop(at);
+	one->next = NULL;
+	one->json = one->name + n;
+	memcpy(one->name, name, n);
+	memcpy(one->json, json.p, json.n);
+	one->json[json.n] = 0;
 }
 
 void memo_set(struct memo *m, const char *name, struct span json) {

@@ -15,7 +15,8 @@
 
 struct memo_value {
 	struct memo_value *next;
-	char *name, *json;
+	char *json;  /* behind the name */
+	char name[]; /* many sessions have several: one allocation each */
 };
 
 struct memo {
