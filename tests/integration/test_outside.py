@@ -415,9 +415,8 @@ class DeadMountTest(Case):
     def test_an_upgrade(self):
         d, agent, c, child = self.begin(self.LONG)
         a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
-        before = self.mount.asked
         c.request("plenum_upgrade")
-        until(lambda: self.mount.asked > before, what="the start's next try")
+        until(lambda: d.log().count("session dead: a child starts") == 2, what="the start's next try")
         self.served(c, child)
         self.mount.fail()
         self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")
