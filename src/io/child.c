@@ -31,6 +31,7 @@ extern char **environ;
 struct children {
 	struct loop *loop;
 	struct loop_signal signal;
+	struct loop_task reap_task;
 	struct list list;
 	struct places *places;
 };
@@ -56,17 +57,25 @@ static void reap_one(struct children *c, pid_t pid) {
 	child->exited(child->arg, status);
 }
 
-void children_reap(struct children *c) {
-	siginfo_t info;
-	for (;;) {
-		info.si_pid = 0;
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0) return;
-		reap_one(c, info.si_pid);
-	}
+static bool reap_next(struct children *c) {
+	siginfo_t info = {0};
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0) return false;
+	reap_one(c, info.si_pid);
+	return true;
 }
 
-static void on_sigchld(void *arg) {
-	children_reap(arg);
+void children_reap(struct children *c) {
+	while (reap_next(c)) continue;
+}
+
+/* As many as the share of the turn allows: hundreds may end together. */
+static void reap_some(void *arg) {
+	struct children *c = arg;
+	while (reap_next(c)) {
+		if (!loop_must_yield(c->loop)) continue;
+		loop_defer(c->loop, &c->reap_task);
+		return;
+	}
 }
 
 struct children *children_new(struct loop *loop) {
@@ -79,13 +88,15 @@ struct children *children_new(struct loop *loop) {
 	c->loop = loop;
 	list_init(&c->list);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	loop_signal_init(&c->signal, loop, SIGCHLD, on_sigchld, c);
+	loop_task_init(&c->reap_task, reap_some, c);
+	loop_signal_init(&c->signal, loop, SIGCHLD, reap_some, c);
 	return c;
 }
 
 void children_free(struct children *c) {
 	if (!c) return;
 	loop_signal_stop(&c->signal);
+	loop_task_stop(&c->reap_task);
 	places_free(c->places);
 	free(c);
 }

@@ -270,6 +270,49 @@ START_TEST(forgotten_resumed) {
 }
 END_TEST
 
+static bool share_is_short;
+
+bool __real_loop_must_yield(const struct loop *l);
+bool __wrap_loop_must_yield(const struct loop *l);
+
+bool __wrap_loop_must_yield(const struct loop *l) {
+	return share_is_short || __real_loop_must_yield(l);
+}
+
+struct crowd {
+	struct loop *loop;
+	size_t n, exits;
+	uint64_t turn; /* of the newest exit, from 1 */
+	size_t in_turn;
+};
+
+static void on_exit_in_crowd(void *arg, int status) {
+	struct crowd *c = arg;
+	uint64_t turn = loop_turns(c->loop)->n + 1;
+	ck_assert_int_eq(status, 0);
+	c->in_turn = turn == c->turn ? c->in_turn + 1 : 1;
+	ck_assert_uint_le(c->in_turn, 2); /* for the signal, and in a task */
+	c->turn = turn;
+	if (++c->exits == c->n) loop_stop(c->loop);
+}
+
+START_TEST(a_turn_reaps_no_more_than_its_share) {
+	struct child kids[6];
+	struct crowd crowd = {.loop = w.loop, .n = ARRAY_SIZE(kids)};
+	for (size_t i = 0; i < ARRAY_SIZE(kids); i++) {
+		shell(&w, &kids[i], "exit 0", (struct child_spec){.no_pipes = true});
+		kids[i].exited = on_exit_in_crowd;
+		kids[i].arg = &crowd;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(kids); i++)
+		ck_assert_int_eq(waitid(P_PID, (id_t)kids[i].pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	share_is_short = true;
+	loop_run(w.loop);
+	share_is_short = false;
+	ck_assert_uint_eq(crowd.exits, crowd.n);
+}
+END_TEST
+
 START_TEST(processes_that_nobody_knows_are_reaped) {
 	int status;
 	pid_t pid = fork();
@@ -438,6 +481,6 @@ END_TEST
 
 RUN_TESTS_WITH(setup, teardown, "child", places, streams, what_it_starts_with, streams_are_sockets,
 			   NOT_IN_VALGRIND(the_limit_on_descriptors), signals_are_as_at_the_beginning, a_session_of_its_own,
-			   killed_with_all_its_group, exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
-			   processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
-			   NOT_IN_VALGRIND(too_much_for_the_kernel), NOT_IN_VALGRIND(no_descriptors), finding_programs)
+			   killed_with_all_its_group, a_turn_reaps_no_more_than_its_share, exit_and_end_of_output_are_two_events,
+			   without_pipes, forgotten_resumed, processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program),
+			   no_folder, NOT_IN_VALGRIND(too_much_for_the_kernel), NOT_IN_VALGRIND(no_descriptors), finding_programs)
