@@ -78,6 +78,12 @@ static void reap_some(void *arg) {
 	}
 }
 
+/* Called once for each signal that has come. */
+static void on_sigchld(void *arg) {
+	struct children *c = arg;
+	if (list_empty(&c->reap_task.node)) reap_some(c);
+}
+
 struct children *children_new(struct loop *loop) {
 	struct children *c = calloc(1, sizeof *c);
 	if (!c) return NULL;
@@ -89,7 +95,7 @@ struct children *children_new(struct loop *loop) {
 	list_init(&c->list);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	loop_task_init(&c->reap_task, reap_some, c);
-	loop_signal_init(&c->signal, loop, SIGCHLD, reap_some, c);
+	loop_signal_init(&c->signal, loop, SIGCHLD, on_sigchld, c);
 	return c;
 }
 
