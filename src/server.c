@@ -67,6 +67,7 @@ struct server {
 	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	struct loop_task leave_task;
 	struct errand reading; /* the configuration, for SIGHUP */
+	struct loop_task read_task;
 	struct loop_signal term, intr, hup, usr1, usr2;
 	int inherited; /* the service manager's socket; -1: none */
 	bool stopping, leaving;
@@ -416,7 +417,7 @@ static void on_read(void *arg, enum errand_end end) {
 }
 
 /* A signal during a read of the files repeats the read. */
-static void on_hup(void *arg) {
+static void read_files(void *arg) {
 	struct error error;
 	struct server *srv = arg;
 	struct buf request = BUF_INIT(PATH_MAX + 1);
@@ -432,6 +433,12 @@ static void on_hup(void *arg) {
 	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, &error);
 	if (r != CHILD_OK) log_error("the old configuration is kept: %s", error.text);
 	buf_free(&request);
+}
+
+/* Called once for each signal that has come: a process for each would be a long turn. */
+static void on_hup(void *arg) {
+	struct server *srv = arg;
+	loop_defer(srv->loop, &srv->read_task);
 }
 
 static void on_usr1(void *arg) {
@@ -669,6 +676,7 @@ static bool make_parts(struct server *srv) {
 								  : NULL;
 	if (!srv->upgrade) return false;
 	loop_task_init(&srv->leave_task, on_stopped, srv);
+	loop_task_init(&srv->read_task, read_files, srv);
 	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
 	srv->router->pool.on_busy = on_pool_busy;
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
