@@ -29,7 +29,6 @@
 
 #define STRAY_LOG_EVERY 100
 #define STRAY_MAX ((size_t)64 * 1024) /* shown bytes of one stray line */
-#define ALONE_MAX ((size_t)4096)      /* a longer line is most of its block */
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
 	steps_learn_conversation(s, e->session_id);
@@ -56,11 +55,8 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 
 /* --- destinations ------------------------------------------------------------------------------------------------- */
 
-/* Lines that are read together share a block. Outside of turns most of it may be answers, which are on no tape. */
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, unsigned flags) {
-	bool alone = !s->progress.turn && line.len <= ALONE_MAX;
-	struct chunk own = alone ? chunk_copy(line.data, line.len) : chunk_ref(line);
-	if (!own.data || !tape_append(&s->tape, own, kind, flags)) session_no_memory(s, "a line of its child was lost");
+	if (!tape_append(&s->tape, chunk_ref(line), kind, flags)) session_no_memory(s, "a line of its child was lost");
 }
 
 /* A line about the conversation is for all clients. */
