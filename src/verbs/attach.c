@@ -239,6 +239,11 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 	return p;
 }
 
+static bool no_memory(struct request *q) {
+	reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+	return false;
+}
+
 static bool add_all(struct words *w, const json_t *array) {
 	size_t i;
 	json_t *item;
@@ -253,11 +258,12 @@ static bool add_env(struct request *q, struct words *w) {
 		bool good = *key && !strchr(key, '=') && json_is_string(value) &&
 					strlen(json_string_value(value)) == json_string_length(value);
 		_cleanup_free_ char *word = good ? str_printf("%s=%s", key, json_string_value(value)) : NULL;
-		if (!word || !words_add(w, word)) {
+		if (!good) {
 			reply_error(q, PLENUM_E_BAD_REQUEST, "`env` must hold names without = and string values; %.100s is not so",
 						key);
 			return false;
 		}
+		if (!word || !words_add(w, word)) return no_memory(q);
 	}
 	return true;
 }
@@ -270,22 +276,34 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 		return false;
 	}
 	l->cwd = cwd ? str_dup(cwd) : inquiry_usual_cwd(q->client, p);
-	return l->cwd != NULL;
+	return l->cwd || no_memory(q);
 }
 
 /* Find the conversation selected, in any spelling, by the profile's command, `args`, `argv` or `resume`. The claim
- * points into words, which the caller frees. */
-static void read_claim(const struct request *q, struct words *words, struct dialect_claim *claim) {
+ * points into words, which the caller frees. False: an error was sent. */
+static bool read_claim(struct request *q, struct words *words, struct dialect_claim *claim) {
 	const struct settings *set = q->router->settings;
 	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	*claim = (struct dialect_claim){.resume = text(q, "resume")};
-	add_all(words, json_object_get(q->body, "args"));
-	add_all(words, json_object_get(q->body, "argv"));
+	if (!add_all(words, json_object_get(q->body, "args")) || !add_all(words, json_object_get(q->body, "argv")))
+		return no_memory(q);
 	const struct dialect *d = p ? p->dialect : dialect_default();
 	if (p && !json_object_get(q->body, "argv")) dialect_read_claim(d, &p->command, claim);
 	dialect_read_claim(d, words, claim);
 	if (claim->forks || flag(q, "fork", false)) claim->resume = NULL;
+	return true;
+}
+
+/* The conversation that the launch goes on with. */
+static bool take_resume(struct request *q, const char *asked, struct launch *l) {
+	struct words words = {0};
+	struct dialect_claim claim;
+	bool known = read_claim(q, &words, &claim);
+	const char *resume = !known ? NULL : claim.resume ? claim.resume : asked;
+	l->resume = str_dup(resume);
+	words_free(&words);
+	return known && (!resume || l->resume || no_memory(q));
 }
 
 static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
@@ -294,11 +312,7 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 						 .fork = flag(q, "fork", false),
 						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
 	const char *asked = text(q, "resume");
-	struct words words = {0};
-	struct dialect_claim claim;
-	read_claim(q, &words, &claim);
-	l->resume = str_dup(claim.resume ? claim.resume : asked);
-	words_free(&words);
+	if (!take_resume(q, asked, l)) return false;
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (asked && !*asked) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
@@ -313,10 +327,8 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		return false;
 	}
 	if (!take_cwd(q, p, l) || !add_env(q, &l->env)) return false;
-	if (!add_all(&l->args, json_object_get(q->body, "args")) || !add_all(&l->argv, json_object_get(q->body, "argv"))) {
-		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
-		return false;
-	}
+	if (!add_all(&l->args, json_object_get(q->body, "args")) || !add_all(&l->argv, json_object_get(q->body, "argv")))
+		return no_memory(q);
 	if (!l->env_only) l->login = inquiry_login_of(q->client, p);
 	if (!l->login && !l->env_only) inquiry_set_asker(l, q->client);
 	inquiry_take_umask(l, q->client);
@@ -423,22 +435,23 @@ static struct session *make_session(struct request *q, const char *name) {
 	return NULL;
 }
 
-/* Return the session that has the conversation; NULL: none, or none was requested. */
-static struct session *find_holder(const struct request *q) {
+/* Find the session that has the conversation; NULL: none, or none was requested. False: an error was sent. */
+static bool find_holder(struct request *q, struct session **found) {
 	struct words words = {0};
 	struct dialect_claim claim;
-	read_claim(q, &words, &claim);
-	struct session *s = claim.resume ? router_find_conversation(q->router, claim.resume) : NULL;
-	if (!s && claim.fresh) s = router_find_conversation(q->router, claim.fresh);
+	bool known = read_claim(q, &words, &claim);
+	*found = known && claim.resume ? router_find_conversation(q->router, claim.resume) : NULL;
+	if (known && !*found && claim.fresh) *found = router_find_conversation(q->router, claim.fresh);
 	words_free(&words);
-	return s;
+	return known;
 }
 
 static bool find_session(struct request *q, struct session **found) {
 	const char *name = text(q, "session");
 	struct session *s = name ? router_named(q->router, name) : NULL;
-	struct session *other = find_holder(q);
+	struct session *other;
 	bool own_session = flag(q, "ephemeral", false);
+	if (!find_holder(q, &other)) return false;
 	if (other && other != s && (name || own_session)) {
 		reply_in_use(q, other, sessions_must_wait(other, q->client) || other->ending);
 		return false;

@@ -4,7 +4,7 @@
 
     tests/faults/test_memory.py PROGRAM WORK [FIRST [STEP [LAST]]]
 
-PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm, upgrade or guard: the functions work_* below. For N =
+PROGRAM is plenumd-faults; WORK is turn, attach, sleep, queue, warm, upgrade or guard: the functions work_* below. For N =
 FIRST, FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the daemon lives, or it has ended
 with 71 and logged the reason (as a last resort); each client was answered, refused, or closed; no line was wrong or
 doubled, and none is missing without a notice; no tool ran that a guard has to deny. The same work right after it,
@@ -160,6 +160,18 @@ class Sweep:
     def has(self, body, what, strict):
         if strict and not what(body):
             raise Wrong("without a fault came %s" % body)
+
+    def work_attach(self, strict):
+        """A session is made with all that an attach can ask for; another client joins it."""
+        a, b, name = self.client("driver"), self.client("other"), self.new_name()
+        a.try_request("plenum_hello")  # a client whose origin could not be found is asked again
+        body = a.try_request("plenum_attach", session=name, cwd=self.root + "/home", args=["--verbose"], env={"ONE": "1"},
+                             resume="0b5ad0de-0000-4000-8000-%012d" % self.made, name="driver", wake=False)
+        self.has(body, lambda x: x and x["created"] and x["cwd"] == self.root + "/home", strict)
+        self.attach(b, name, args=["--other"], env={"TWO": "2"})
+        self.forget(b, name)
+        a.close()
+        b.close()
 
     def work_sleep(self, strict):
         """A session goes to sleep, is replayed from a line on, and wakes by a prompt and by an attach."""
