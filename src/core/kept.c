@@ -93,9 +93,8 @@ bool kept_ask(struct client *c, struct session *s, struct chunk line, const stru
 	struct session *other = !s->by_client || s->conversation_id ? NULL : kept_holder(c, e); /* it has begun none here */
 	if (other == s) other = NULL;
 	if (other && session_dialect(other) != c->dialect) {
-		struct error why;
-		router_in_use_text(&why, other->name);
-		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why.text);
+		router_in_use_text(&error, other->name);
+		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", error.text);
 		return false;
 	}
 	if (other && !join(c, other)) {

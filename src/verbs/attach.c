@@ -674,10 +674,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	notice_number(&b, "client", (int64_t)q->client->id);
 	reply_put_peer(&b, q->client);
 	notice_text(&b, "dialect", session_dialect(s)->name);
-	if (session_pid(s))
-		notice_number(&b, "pid", session_pid(s));
-	else
-		notice_text(&b, "pid", NULL);
+	reply_put_pid(&b, s);
 	if (guards_lost(&s->registry)) notice_flag(&b, "guards_lost", true);
 	notice_number(&b, "attachments_total", (int64_t)s->n_attachments - 1);
 	if (!created) put_ignored(&b, q, s);

@@ -304,6 +304,13 @@ void reply_put_client(struct buf *b, const struct client *c) {
 	notice_flag(b, "approve", a->approve);
 }
 
+void reply_put_pid(struct buf *b, const struct session *s) {
+	if (session_pid(s))
+		notice_number(b, "pid", session_pid(s));
+	else
+		notice_text(b, "pid", NULL);
+}
+
 size_t reply_begin_object(struct buf *b, const char *name) {
 	buf_printf(b, ",\"%s\":", name);
 	return b->len;

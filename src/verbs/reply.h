@@ -55,6 +55,8 @@ bool reply_members_ok(struct request *q, const struct member *members);
 void reply_put_peer(struct buf *b, const struct client *c);
 /* Describe a client: name, uid, pid, program, peer, role. */
 void reply_put_client(struct buf *b, const struct client *c);
+/* Write `pid`, the child's; null without one. */
+void reply_put_pid(struct buf *b, const struct session *s);
 /* An object as a member. Return its place for the end; it has one member or more. */
 size_t reply_begin_object(struct buf *b, const char *name);
 void reply_end_object(struct buf *b, size_t from);

@@ -185,13 +185,10 @@ static void put_session(struct buf *b, struct session *s) {
 	notice_raw(b, "model", span_of(s->snapshot.model));
 	notice_text(b, "version", s->version);
 	notice_text(b, "reason", s->reason);
-	if (session_pid(s))
-		notice_number(b, "pid", session_pid(s));
-	else
-		notice_text(b, "pid", NULL);
+	reply_put_pid(b, s);
 	if (s->resumed_id) notice_text(b, "resumed_id", s->resumed_id);
-	if (guards_lost(&s->registry)) notice_raw(b, "guards_lost", span_of("true"));
-	if (has_guard_away(s)) notice_raw(b, "guards_away", span_of("true"));
+	if (guards_lost(&s->registry)) notice_flag(b, "guards_lost", true);
+	if (has_guard_away(s)) notice_flag(b, "guards_away", true);
 }
 
 static size_t count(const char *list) {

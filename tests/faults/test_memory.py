@@ -161,7 +161,7 @@ class Sweep:
         if strict and not what(body):
             raise Wrong("without a fault came %s" % body)
 
-    def is_trusted(self, client, strict):
+    def await_trust(self, client, strict):
         """A client whose origin could not be found is looked at again with each of its lines."""
         def own():
             return ((client.try_request("plenum_hello") or {}).get("peer") or {}).get("peer") == "own"
@@ -173,7 +173,7 @@ class Sweep:
     def work_attach(self, strict):
         """A session is made with all that an attach can ask for; another client joins it."""
         a, b, name = self.client("driver"), self.client("other"), self.new_name()
-        self.is_trusted(a, strict)
+        self.await_trust(a, strict)
         body = a.try_request("plenum_attach", session=name, cwd=self.root + "/home", args=["--verbose"], env={"ONE": "1"},
                              resume="0b5ad0de-0000-4000-8000-%012d" % self.made, name="driver", wake=False)
         self.has(body, lambda x: x and x["created"] and x["cwd"] == self.root + "/home", strict)
