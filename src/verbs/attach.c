@@ -52,19 +52,6 @@ static const char *const roles[] = {"driver", "observer", NULL};
 static const char *const lags[] = {"gap", "close", "wait", NULL};
 static const char *const creates[] = {"auto", "never", "new", NULL};
 
-static bool apply_role(struct request *q, struct attachment *a) {
-	const char *role = text(q, "role"), *lag = text(q, "on_lag");
-	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
-	if (role) a->observer = strcmp(role, "observer") == 0;
-	if (lag) a->on_lag = strcmp(lag, "gap") == 0 ? LAG_GAP : strcmp(lag, "close") == 0 ? LAG_CLOSE : LAG_WAIT;
-	return true;
-}
-
-static void take_all_tools(struct attachment *a) {
-	names_free(&a->tools);
-	a->by_tool = false;
-}
-
 static bool take_tools(struct request *q, struct attachment *a, const json_t *tools) {
 	size_t i;
 	json_t *tool;
@@ -94,7 +81,10 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	json_t *approve = json_object_get(q->body, "approve");
 	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
 	if (json_is_object(approve) && !take_tools(q, a, json_object_get(approve, "tools"))) return false;
-	if (json_is_boolean(approve)) take_all_tools(a);
+	if (json_is_boolean(approve)) {
+		names_free(&a->tools);
+		a->by_tool = false;
+	}
 	if (wants && !trust_may_approve(q->router, q->client)) {
 		if (approve) {
 			reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s", trust_why(q->router, q->client));
@@ -146,7 +136,11 @@ bool attach_name(struct request *q) {
 
 static bool apply(struct request *q, struct attachment *a, bool fresh) {
 	struct client_filter *f = &q->client->filter;
-	if (!name_ok(q) || !apply_role(q, a) || !apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
+	const char *role = text(q, "role"), *lag = text(q, "on_lag");
+	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
+	if (role) a->observer = strcmp(role, "observer") == 0;
+	if (lag) a->on_lag = strcmp(lag, "gap") == 0 ? LAG_GAP : strcmp(lag, "close") == 0 ? LAG_CLOSE : LAG_WAIT;
+	if (!apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
 	f->tag = flag(q, "tag", f->tag);
 	f->no_partial = !flag(q, "partial", !f->no_partial);
 	f->no_echo = !flag(q, "echo", !f->no_echo);
@@ -172,20 +166,8 @@ static bool count_of(const json_t *replay, const char *member, uint64_t *n) {
 	return true;
 }
 
-static struct start start_last(const struct tape *t, uint64_t n) {
-	uint64_t have = t->next - t->oldest;
-	return (struct start){t->next - MIN(n, have), n > have && t->oldest > t->began};
-}
-
 static struct start start_all(const struct tape *t) {
 	return (struct start){t->oldest, t->oldest > t->began};
-}
-
-/* A number from another life of the session is not on this tape: send all lines and report the gap. */
-static struct start start_after(const struct tape *t, uint64_t seq) {
-	if (seq == 0) return start_all(t);
-	if (seq + 1 < t->oldest || seq >= t->next) return (struct start){t->oldest, true};
-	return (struct start){seq + 1, false};
 }
 
 /* replay: "none", "all", {"last":N}, {"after":SEQ}, {"after_uuid":U}. */
@@ -194,15 +176,18 @@ static bool find_start(struct request *q, const struct dialect *d, const struct 
 	const char *word = json_string_value(replay), *uuid = json_string_value(json_object_get(replay, "after_uuid"));
 	uint64_t n;
 	bool one = json_object_size(replay) == 1; /* two members would be ambiguous */
-	if (!replay || (word && strcmp(word, "none") == 0))
+	if (!replay || (word && strcmp(word, "none") == 0)) {
 		*out = (struct start){t->next, false};
-	else if (word && strcmp(word, "all") == 0)
+	} else if (word && strcmp(word, "all") == 0) {
 		*out = start_all(t);
-	else if (one && count_of(replay, "last", &n))
-		*out = start_last(t, n);
-	else if (one && count_of(replay, "after", &n))
-		*out = start_after(t, n);
-	else if (one && uuid) {
+	} else if (one && count_of(replay, "last", &n)) {
+		uint64_t have = t->next - t->oldest;
+		*out = (struct start){t->next - MIN(n, have), n > have && t->oldest > t->began};
+	} else if (one && count_of(replay, "after", &n)) {
+		/* A number from another life of the session is not on this tape: send all lines and report the gap. */
+		bool there = n + 1 >= t->oldest && n < t->next;
+		*out = n == 0 ? start_all(t) : there ? (struct start){n + 1, false} : (struct start){t->oldest, true};
+	} else if (one && uuid) {
 		uint64_t after = tape_after_uuid(t, d, uuid);
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {
@@ -268,17 +253,6 @@ static bool add_env(struct request *q, struct words *w) {
 	return true;
 }
 
-/* cwd: the requested one, else the usual one. */
-static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
-	const char *cwd = text(q, "cwd");
-	if (cwd && cwd[0] != '/') {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
-		return false;
-	}
-	l->cwd = cwd ? str_dup(cwd) : inquiry_usual_cwd(q->client, p);
-	return l->cwd || no_memory(q);
-}
-
 /* Find the conversation selected, in any spelling, by the profile's command, `args`, `argv` or `resume`. The claim
  * points into words, which the caller frees. False: an error was sent. */
 static bool read_claim(struct request *q, struct words *words, struct dialect_claim *claim) {
@@ -326,7 +300,14 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
 		return false;
 	}
-	if (!take_cwd(q, p, l) || !add_env(q, &l->env)) return false;
+	const char *cwd = text(q, "cwd");
+	if (cwd && cwd[0] != '/') {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
+		return false;
+	}
+	l->cwd = cwd ? str_dup(cwd) : inquiry_usual_cwd(q->client, p);
+	if (!l->cwd) return no_memory(q);
+	if (!add_env(q, &l->env)) return false;
 	if (!add_all(&l->args, json_object_get(q->body, "args")) || !add_all(&l->argv, json_object_get(q->body, "argv")))
 		return no_memory(q);
 	if (!l->env_only) l->login = inquiry_login_of(q->client, p);
@@ -380,21 +361,18 @@ static void take_home(struct launch *l, const struct session *home) {
 	if (home->launch.login) l->login = login_ref(home->launch.login);
 }
 
-/* A process of an agent puts no other session to sleep and takes only a few places. */
-static bool room_for_helper(struct request *q, const struct session *home) {
-	const struct router *r = q->router;
-	size_t n = 0;
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->made_by == home->id;
-	if (n < HELPERS_MAX && pool_children(r) < r->settings->max_children) return true;
-	reply_error(q, PLENUM_E_TOO_MANY,
-				"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
-				HELPERS_MAX, n, home->name);
-	return false;
-}
-
 static bool room_for_session(struct request *q, const struct session *home) {
+	const struct router *r = q->router;
 	struct error why;
-	if (home && !room_for_helper(q, home)) return false;
+	size_t n = 0;
+	for (const struct session *s = r->sessions; home && s; s = s->hh.next) n += s->made_by == home->id;
+	/* A process of an agent puts no other session to sleep and takes only a few places. */
+	if (home && (n >= HELPERS_MAX || pool_children(r) >= r->settings->max_children)) {
+		reply_error(q, PLENUM_E_TOO_MANY,
+					"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
+					HELPERS_MAX, n, home->name);
+		return false;
+	}
 	const char *code = sessions_refused(q->router, q->client, &why);
 	if (code) reply_error(q, code, "%s", why.text);
 	return !code;
@@ -435,23 +413,18 @@ static struct session *make_session(struct request *q, const char *name) {
 	return NULL;
 }
 
-/* Find the session that has the conversation; NULL: none, or none was requested. False: an error was sent. */
-static bool find_holder(struct request *q, struct session **found) {
-	struct words words = {0};
-	struct dialect_claim claim;
-	bool known = read_claim(q, &words, &claim);
-	*found = known && claim.resume ? router_find_conversation(q->router, claim.resume) : NULL;
-	if (known && !*found && claim.fresh) *found = router_find_conversation(q->router, claim.fresh);
-	words_free(&words);
-	return known;
-}
-
 static bool find_session(struct request *q, struct session **found) {
 	const char *name = text(q, "session");
 	struct session *s = name ? router_named(q->router, name) : NULL;
-	struct session *other;
+	struct session *other = NULL; /* the one that has the conversation */
 	bool own_session = flag(q, "ephemeral", false);
-	if (!find_holder(q, &other)) return false;
+	struct words words = {0};
+	struct dialect_claim claim;
+	bool known = read_claim(q, &words, &claim);
+	if (known && claim.resume) other = router_find_conversation(q->router, claim.resume);
+	if (known && !other && claim.fresh) other = router_find_conversation(q->router, claim.fresh);
+	words_free(&words);
+	if (!known) return false; /* an error was sent */
 	if (other && other != s && (name || own_session)) {
 		reply_in_use(q, other, sessions_must_wait(other, q->client) || other->ending);
 		return false;
@@ -551,14 +524,6 @@ static struct session *awaited(struct request *q, bool *created) {
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-static void put_pending_ids(struct buf *b, const struct attachment *a) {
-	struct pending *p;
-	reply_begin_list(b, "pending");
-	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node)
-		if (asks_may_answer(a, p)) reply_item(b, p->id);
-	reply_end_list(b);
-}
-
 static void put_others(struct buf *b, const struct attachment *me) {
 	struct attachment *a;
 	size_t n = 0;
@@ -656,6 +621,7 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	struct session *s = a->session;
+	struct pending *p;
 	struct buf b = NOTICE_INIT;
 	notice_text(&b, "session", s->name);
 	notice_flag(&b, "created", created);
@@ -666,7 +632,10 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	notice_number(&b, "seq", (int64_t)s->tape.next);
 	notice_number(&b, "oldest_seq", (int64_t)s->tape.oldest);
 	notice_flag(&b, "replay_cut", start.cut);
-	put_pending_ids(&b, a);
+	reply_begin_list(&b, "pending");
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (asks_may_answer(a, p)) reply_item(&b, p->id);
+	reply_end_list(&b);
 	put_others(&b, a);
 	notice_number(&b, "protocol", PLENUM_PROTOCOL_VERSION);
 	notice_text(&b, "role", a->observer ? "observer" : "driver");
