@@ -121,21 +121,22 @@ static bool is_ours(const struct dialect_hooks *d, struct span key) {
 	return span_equals(key, d->hooks) || span_equals(key, d->servers) || d->is_frame(key);
 }
 
-static void put_members(const struct dialect_hooks *d, struct buf *b, struct span request) {
+/* Write the request: the first client's other members, and what all clients have registered. */
+static void put_union(struct buf *b, struct session *s, struct span first, bool always_hooks) {
+	const struct dialect_hooks *d = hooks_of(s);
 	struct span key, value;
-	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
+	buf_puts(b, d->request);
+	for (size_t at = 0; span_next_member(first, &at, &key, &value);)
 		if (!is_ours(d, key)) span_put_member(b, key, value);
-}
-
-static void put_union(struct buf *b, struct session *s, bool always_hooks) {
 	if (s->registry.n_hooks || always_hooks) {
-		buf_printf(b, ",\"%s\":", hooks_of(s)->hooks);
+		buf_printf(b, ",\"%s\":", d->hooks);
 		registry_put_hooks(&s->registry, b);
 	}
 	if (registry_has_servers(&s->registry)) {
-		buf_printf(b, ",\"%s\":", hooks_of(s)->servers);
+		buf_printf(b, ",\"%s\":", d->servers);
 		registry_put_server_names(&s->registry, b);
 	}
+	buf_putc(b, '}');
 }
 
 /* Restore the plan mode after the daemon has replaced a child: an old CLI forgets it over --resume (2.1.197), a newer
@@ -164,10 +165,7 @@ static void send_init(struct session *s) {
 	}
 	in->first_of_child = in->state == INIT_NONE;
 	if (in->first_of_child) in->cleared = s->registry.n_hooks == 0;
-	buf_puts(&body, hooks_of(s)->request);
-	put_members(hooks_of(s), &body, in->request);
-	put_union(&body, s, !in->first_of_child && !in->cleared);
-	buf_putc(&body, '}');
+	put_union(&body, s, in->request, !in->first_of_child && !in->cleared);
 	if (s->registry.n_hooks) in->cleared = false;
 	session_dialect(s)->put_request(&b, call->id, body.data ? body.data : "");
 	b.failed |= body.failed;
@@ -185,16 +183,13 @@ static void send_init(struct session *s) {
 		session_no_memory(s, "it cannot be sent its initialize");
 }
 
-static bool callback_open(const struct session *s) {
-	struct pending *p;
-	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind == ASK_HOOK) return true;
-	return false;
-}
-
 static bool can_resend(struct session *s) {
-	struct handshake *in = state_of(s);
-	return session_has_child(s) && in->state == INIT_DONE && !in->ignores && !callback_open(s);
+	const struct handshake *in = state_of(s);
+	const struct pending *p;
+	if (!session_has_child(s) || in->state != INIT_DONE || in->ignores) return false;
+	LIST_FOR_EACH (p, &s->pendings.order, const struct pending, node)
+		if (p->kind == ASK_HOOK) return false;
+	return true;
 }
 
 /* Nothing is registered with this child, and it owes no answer. */
@@ -231,18 +226,6 @@ static bool may_restart(const struct session *s) {
 	return !loses && !s->profile->restart_never;
 }
 
-/* If the child ignores a repeated initialize, resume it at the next idle moment, with the union as its first. */
-static void restart_if_idle(struct session *s) {
-	bool prompts = s->prompts.n_open > s->prompts.n_held; /* queued ones may wait for this restart */
-	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
-	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->progress.background || prompts ||
-		s->stopping)
-		return;
-	log_info("session %s: resumes its child, so that new hooks apply", s->label);
-	session_stop(s, false,
-				 THEN_RESTART); /* due until the next child is there: no other gets the lines that wait for it */
-}
-
 static bool is_behind(const struct session *s) {
 	const struct handshake *in = s->handshake;
 	if (in->state != INIT_DONE || in->applied == s->registry.version) return false;
@@ -253,9 +236,18 @@ void handshake_resend(struct session *s) {
 	if (is_behind(s) && can_resend(s)) send_init(s);
 }
 
+/* If the child ignores a repeated initialize, resume it at the next idle moment, with the union as its first. */
 void handshake_restart(struct session *s) {
 	const struct handshake *in = s->handshake;
-	if (in->ignores && in->restart_due && is_behind(s)) restart_if_idle(s);
+	if (!in->ignores || !in->restart_due || !is_behind(s)) return;
+	bool prompts = s->prompts.n_open > s->prompts.n_held; /* queued ones may wait for this restart */
+	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
+	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->progress.background || prompts ||
+		s->stopping)
+		return;
+	log_info("session %s: resumes its child, so that new hooks apply", s->label);
+	/* Due until the next child is there: no other gets the lines that wait for it. */
+	session_stop(s, false, THEN_RESTART);
 }
 
 /* --- programs that count on their initialize ---------------------------------------------------------------------- */
@@ -268,19 +260,15 @@ static bool is_empty(struct span value) {
 						   : *value.p == '[' && !span_element(value, 0).p;
 }
 
-/* Return true if the client's prompts must not run without this initialize. */
-static bool carries(const struct client *c, struct span request) {
-	const struct attachment *a = c->attachment;
-	for (const char *const *m = c->dialect->hooks->needed; *m; m++)
-		if (!is_empty(span_member(request, *m))) return true;
-	return a && (a->asked_approve || (a->owner && !list_empty(&a->owner->servers)));
-}
-
 bool handshake_arrives(struct client *c, struct span request) {
+	const struct attachment *a = c->attachment;
+	/* The client's prompts must not run without this initialize. */
+	bool needed = a && (a->asked_approve || (a->owner && !list_empty(&a->owner->servers)));
+	for (const char *const *m = c->dialect->hooks->needed; *m && !needed; m++)
+		needed = !is_empty(span_member(request, *m));
 	c->inits++;
-	if (!carries(c, request)) return false;
-	c->init_due = c->inits;
-	return true;
+	if (needed) c->init_due = c->inits;
+	return needed;
 }
 
 bool handshake_arrives_broken(struct client *c, const char *text, size_t n) {
@@ -392,19 +380,15 @@ static char *plenum_note(const char *ignored, const char *reason) {
 	return buf_steal(&b, NULL);
 }
 
-static const char *state_now(const struct session *s) {
-	enum session_state now = session_state(s);
-	const struct dialect_hooks *d = hooks_of(s);
-	if (now == SESSION_ASKING) return d->state_asks;
-	return now == SESSION_BUSY ? d->state_runs : d->state_rests;
-}
-
 /* Update the child's report on itself to the present state. */
 static size_t edit_news(struct edit *edits, const struct envelope *answer, const struct session *s) {
-	struct span mode = hooks_of(s)->mode(answer), state = hooks_of(s)->state(answer);
+	const struct dialect_hooks *d = hooks_of(s);
+	struct span mode = d->mode(answer), state = d->state(answer);
+	enum session_state now = session_state(s);
+	const char *name = now == SESSION_ASKING ? d->state_asks : now == SESSION_BUSY ? d->state_runs : d->state_rests;
 	size_t n = 0;
 	if (mode.p && s->snapshot.mode) edits[n++] = (struct edit){mode, s->snapshot.mode};
-	if (state.p) edits[n++] = (struct edit){state, state_now(s)};
+	if (state.p) edits[n++] = (struct edit){state, name};
 	return n;
 }
 
@@ -481,17 +465,6 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 	}
 }
 
-/* Report the child's refusal to the clients with a registration in the refused request. */
-static void refuse_waiters(struct session *s, struct chunk line) {
-	struct handshake *in = state_of(s);
-	struct waiter *w;
-	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		if (w->version > in->sent) continue;
-		client_post(w->client, answer_for(s, line, w->id, NULL, NULL, false, false));
-		free_waiter(in, w);
-	}
-}
-
 bool handshake_waits(const struct session *s, const struct client *c, struct span id) {
 	const struct handshake *in = s->handshake;
 	const struct waiter *w;
@@ -526,14 +499,9 @@ static void forsake_left(struct session *s) {
 	}
 }
 
-/* A child that has refused its first table knows no guard: no prompt may run in it. */
-static void stop_unguarded(struct session *s, bool again) {
-	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->label);
-	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
-}
-
 static void on_refused(struct session *s, struct chunk line) {
 	struct handshake *in = state_of(s);
+	struct waiter *w;
 	bool first = in->first_of_child;
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
@@ -544,13 +512,20 @@ static void on_refused(struct session *s, struct chunk line) {
 	}
 	in->state = first ? INIT_NONE : INIT_DONE;
 	if (first) steps_next(s);
-	refuse_waiters(s, line);
-	if (first && registry_guards(&s->registry))
-		stop_unguarded(s, changed);
-	else if (first && !list_empty(&in->waiters))
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		if (w->version > in->sent) continue; /* its registration was not in the refused request */
+		client_post(w->client, answer_for(s, line, w->id, NULL, NULL, false, false));
+		free_waiter(in, w);
+	}
+	if (first && registry_guards(&s->registry)) { /* the child knows no guard: no prompt may run in it */
+		log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them",
+				 s->label);
+		session_stop(s, true, changed ? THEN_RESTART : THEN_SLEEP);
+	} else if (first && !list_empty(&in->waiters)) {
 		send_init(s);
-	else if (!changed)
+	} else if (!changed) {
 		in->applied = in->sent; /* the old table is in force, and the same one would be refused again */
+	}
 }
 
 static void tell_applied(struct session *s) {
@@ -669,12 +644,6 @@ struct span handshake_kept(const struct session *s) {
 
 /* --- a client's initialize ---------------------------------------------------------------------------------------- */
 
-static bool holds_hooks(struct span hooks) {
-	size_t at = 0;
-	struct span key, value;
-	return span_next_member(hooks, &at, &key, &value);
-}
-
 /* Return true if each name of this array is free for the client; else it was notified. */
 static bool servers_are_free(struct client *c, struct session *s, struct span id, struct span names) {
 	struct span name;
@@ -771,14 +740,6 @@ struct said {
 	struct span key, value;
 };
 
-static void free_said(struct said **all) {
-	struct said *one, *next;
-	HASH_ITER (hh, *all, one, next) {
-		HASH_DELETE(hh, *all, one);
-		free(one);
-	}
-}
-
 /* Of a repeated key the last value counts. */
 static struct said *read_said(struct span request) {
 	struct said *all = NULL, *one;
@@ -798,24 +759,22 @@ static struct said *read_said(struct span request) {
 	return all;
 }
 
-static bool was_said(const struct said *all, struct span key, struct span value) {
-	const struct said *one;
-	HASH_FIND(hh, all, key.p, key.n, one);
-	return one && span_same(one->value, value);
-}
-
 /* Return the names of members that come too late: another initialize was first, with other values. */
 static char *ignored_members(const struct dialect_hooks *d, struct span first, struct span request) {
-	struct said *said = read_said(first);
+	struct said *all = read_said(first), *said, *next;
 	struct buf b = NOTICE_INIT;
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
 		if (is_ours(d, key) || span_equals(key, d->dialogs) || *value.p == 'n') continue;
-		if (was_said(said, key, value)) continue;
+		HASH_FIND(hh, all, key.p, key.n, said);
+		if (said && span_same(said->value, value)) continue;
 		buf_putc(&b, b.len ? ',' : '[');
 		buf_put(&b, key.p, key.n);
 	}
-	free_said(&said);
+	HASH_ITER (hh, all, said, next) {
+		HASH_DELETE(hh, all, said);
+		free(said);
+	}
 	if (!b.len) {
 		buf_free(&b);
 		return NULL;
@@ -908,7 +867,7 @@ void handshake_initialize(struct client *c, struct session *s, struct chunk line
 	}
 	c->attachment->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(d, in->request, e->request);
-	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
+	proceed(c, s, e->request_id, ignored, span_is_object(hooks) && !is_empty(hooks));
 	asks_offer(c->attachment); /* dialogs of the newly declared kinds */
 }
 

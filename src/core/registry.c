@@ -161,14 +161,6 @@ static bool drop_unproven(struct registry *r, struct owner *o) {
 	return any;
 }
 
-static void revive(struct registry *r, struct hook_entry *e) {
-	list_del(&e->node);
-	list_add_tail(&e->from->entries, &e->node);
-	r->n_hooks += length(&e->hooks);
-	e->owner = e->from;
-	e->from = NULL;
-}
-
 static bool take_back(struct registry *r, bool gone, void (*lost)(void *arg, struct owner *o), void *arg) {
 	struct owner *o;
 	struct hook_entry *e;
@@ -177,7 +169,13 @@ static bool take_back(struct registry *r, bool gone, void (*lost)(void *arg, str
 		if (!o->holder != gone || !drop_unproven(r, o)) continue;
 		any = true;
 		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
-			if (e->from == o && e->proven && o->holder) revive(r, e);
+			if (e->from == o && e->proven && o->holder) {
+				list_del(&e->node);
+				list_add_tail(&o->entries, &e->node);
+				r->n_hooks += length(&e->hooks);
+				e->owner = o;
+				e->from = NULL;
+			}
 		lost(arg, o);
 	}
 	return any;
@@ -281,15 +279,6 @@ static void add_amount(struct amount *a, const struct list *entries) {
 			a->text += strlen(h->callback);
 		}
 	}
-}
-
-/* Count the other owners' entries. */
-static struct amount other_amount(const struct registry *r, const struct owner *but) {
-	const struct owner *o;
-	struct amount a = {0};
-	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
-		if (o != but) add_amount(&a, &o->entries);
-	return a;
 }
 
 static const char *check_amount(const struct amount *a) {
@@ -447,16 +436,14 @@ static void replace_entries(struct registry *r, struct owner *o, struct list *fr
 	r->version += changed;
 }
 
-static void drop_entries(struct registry *r, struct list *entries) {
-	struct hook_entry *e;
-	LIST_FOR_EACH (e, entries, struct hook_entry, node) free_entry(r, e);
-}
-
 static const char *read_hooks(struct registry *r, struct owner *o, struct span hooks) {
-	struct amount amount = other_amount(r, o);
+	const struct owner *other;
+	struct amount amount = {0};
 	struct span event, entries, entry;
 	const char *error = NULL;
 	if (!span_is_object(hooks)) return "`hooks` must be an object of events";
+	LIST_FOR_EACH (other, &r->owners, const struct owner, node)
+		if (other != o) add_amount(&amount, &other->entries);
 	for (size_t at = 0; !error && span_next_member(hooks, &at, &event, &entries);) {
 		if (!span_is_array(entries)) error = "each hook event must hold an array of entries";
 		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, event, entry, &amount);
@@ -478,7 +465,8 @@ void owner_commit_hooks(struct registry *r, struct owner *o) {
 }
 
 void owner_cancel_hooks(struct registry *r, struct owner *o) {
-	drop_entries(r, &o->staged);
+	struct hook_entry *e;
+	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) free_entry(r, e);
 	o->staging = false;
 }
 
@@ -678,10 +666,6 @@ struct owner *registry_server(struct registry *r, struct span raw) {
 	return gone;
 }
 
-static bool can_take_up(const struct owner *o, uid_t uid, const char *client_name) {
-	return client_name && *client_name && o->uid == uid && strcmp(o->name, client_name) == 0;
-}
-
 struct owner *registry_server_taken(struct registry *r, struct span raw, const struct attachment *holder, uid_t uid,
 									const char *client_name) {
 	struct mcp_server *s;
@@ -690,7 +674,8 @@ struct owner *registry_server_taken(struct registry *r, struct span raw, const s
 	if (!known) return NULL;
 	LIST_FOR_EACH (s, &known->servers, struct mcp_server, same) {
 		struct owner *o = s->owner;
-		if (o->holder ? o->holder != holder : o->name && !can_take_up(o, uid, client_name)) return o;
+		bool same = client_name && *client_name && o->name && o->uid == uid && strcmp(o->name, client_name) == 0;
+		if (o->holder ? o->holder != holder : o->name && !same) return o;
 	}
 	return NULL;
 }
@@ -915,15 +900,9 @@ static uint64_t number_of(const struct registry *r, const struct owner *which) {
 	return 0;
 }
 
-static struct owner *owner_number(const struct registry *r, uint64_t number) {
-	struct owner *o;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		if (--number == 0) return o;
-	return NULL;
-}
-
 static void carry_retired(struct carry *c, struct registry *r) {
 	struct hook_entry *e;
+	struct owner *o;
 	uint64_t from = 0;
 	size_t n = carry_count(c, length(&r->retired));
 	if (c->saving) {
@@ -938,7 +917,9 @@ static void carry_retired(struct carry *c, struct registry *r) {
 		load_entry(c, r, NULL, &r->retired);
 		if (!carry_ok(c)) return;
 		e = LIST_OF(r->retired.prev, struct hook_entry, node);
-		if (from && !(e->from = owner_number(r, from))) carry_fail(c, "the owner of a retired hook is missing");
+		LIST_FOR_EACH (o, &r->owners, struct owner, node)
+			if (from && --from == 0) e->from = o;
+		if (from) carry_fail(c, "the owner of a retired hook is missing");
 	}
 }
 

@@ -305,13 +305,6 @@ static enum match find_command(const struct rule *r, const struct shell_commands
 	return best;
 }
 
-static enum match match_command(const struct rule *r, const struct use *u, enum side side) {
-	const char *line = u->values.v[0];
-	if (side == SIDE_ALLOW) return shell_is_plain(line) ? match_text(r, line, true) : MATCH_NO;
-	bool whole = strlen(line) <= SHELL_TEXT_MAX && match_text(r, line, true) == MATCH_YES;
-	return whole ? MATCH_YES : find_command(r, &u->commands);
-}
-
 /* --- Paths ------------------------------------------------------------------------------------------------------- */
 
 /* Remove //, . and ..; a relative path stays relative, and .. above its start is left out. */
@@ -533,11 +526,15 @@ static enum match match_pattern(const struct rule *r, const struct call *c, cons
 	bool needed = u->row->always && u->row->subject != TOOL_SEARCH;
 	if (c->undecoded || c->no_memory || (needed && u->absent)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_YES;
 	if (u->absent && !(u->row->always && u->row->subject == TOOL_SEARCH)) return MATCH_NO;
+	const char *first = u->values.v ? u->values.v[0] : NULL;
+	bool whole;
 	switch (u->row->subject) {
 	case TOOL_COMMAND:
-		return match_command(r, u, side);
+		if (side == SIDE_ALLOW) return shell_is_plain(first) ? match_text(r, first, true) : MATCH_NO;
+		whole = strlen(first) <= SHELL_TEXT_MAX && match_text(r, first, true) == MATCH_YES;
+		return whole ? MATCH_YES : find_command(r, &u->commands);
 	case TOOL_FOREIGN:
-		return match_text(r, u->values.v[0], true) == MATCH_YES ? MATCH_YES : MATCH_MAYBE;
+		return match_text(r, first, true) == MATCH_YES ? MATCH_YES : MATCH_MAYBE;
 	case TOOL_CODE:
 		return MATCH_MAYBE;
 	case TOOL_PATH:
@@ -546,7 +543,7 @@ static enum match match_pattern(const struct rule *r, const struct call *c, cons
 	case TOOL_URL:
 		return u->values.n ? match_host(r, u, side) : MATCH_NO;
 	case TOOL_NAME:
-		return match_text(r, u->values.v[0], true);
+		return match_text(r, first, true);
 	}
 	return MATCH_NO;
 }
@@ -649,20 +646,17 @@ static enum rule_verdict judge(const struct profile *p, const struct call *c, co
 	return RULE_ALLOW;
 }
 
-/* The name cannot be decoded: it could be any tool. */
-static enum rule_verdict judge_nameless(const struct profile *p, const char **rule) {
-	const struct words *w = p->deny_tools.n ? &p->deny_tools : &p->ask_tools;
-	*rule = w->n ? w->v[0] : NULL;
-	return p->deny_tools.n ? RULE_DENY : w->n ? RULE_ASK : RULE_NONE;
-}
-
 static enum rule_verdict judge_call(const struct profile *p, const char *tool, struct span input, bool blind,
 									const char **rule) {
 	const char *unused;
 	struct call c;
 	if (!rule) rule = &unused;
 	*rule = NULL;
-	if (!tool) return judge_nameless(p, rule);
+	if (!tool) { /* it cannot be decoded: it could be any tool */
+		const struct words *w = p->deny_tools.n ? &p->deny_tools : &p->ask_tools;
+		*rule = w->n ? w->v[0] : NULL;
+		return p->deny_tools.n ? RULE_DENY : w->n ? RULE_ASK : RULE_NONE;
+	}
 	if (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n) return RULE_NONE;
 	read_call(&c, p, tool, input);
 	c.blind = blind;
@@ -693,18 +687,14 @@ static const char *rule_end(const char *p) {
 	return p;
 }
 
-/* A rule may be in double quotes, like a word of other lists. */
-static char *unquoted(const char *p, size_t n) {
-	bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"';
-	return quoted ? strndup(p + 1, n - 2) : strndup(p, n);
-}
-
 bool rules_split(const char *text, struct words *out) {
 	for (const char *p = text;;) {
 		while (*p && strchr(" \t,", *p)) p++;
 		if (!*p) return true;
 		const char *end = rule_end(p);
-		_cleanup_free_ char *rule = unquoted(p, (size_t)(end - p));
+		size_t n = (size_t)(end - p);
+		bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"'; /* like a word of other lists */
+		_cleanup_free_ char *rule = quoted ? strndup(p + 1, n - 2) : strndup(p, n);
 		if (!rule || !words_add(out, rule)) return false;
 		p = end;
 	}

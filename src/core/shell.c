@@ -191,16 +191,6 @@ static void say_unquoted(struct buf *b, const char *p, bool expand) {
 	}
 }
 
-/* Escapes such as \n stand for other bytes: a word can begin after one. */
-static void say_unescaped(struct buf *b, const char *p) {
-	buf_putc(b, ' ');
-	for (; *p; p++) {
-		bool escape = *p == '\\' && p[1];
-		buf_putc(b, escape ? ' ' : *p);
-		p += escape;
-	}
-}
-
 /* Add a word in each form in which a program could read it: one may take it for a line of a shell. */
 static void say(struct scanner *s, const char *word, bool head) {
 	struct buf *b = &s->out->said;
@@ -211,7 +201,13 @@ static void say(struct scanner *s, const char *word, bool head) {
 	if (strpbrk(word, "'\"\\$`*?{") && !head) {
 		say_unquoted(b, word, false);
 		say_unquoted(b, word, true);
-		say_unescaped(b, word);
+		/* Escapes such as \n stand for other bytes: a word can begin after one. */
+		buf_putc(b, ' ');
+		for (const char *p = word; *p; p++) {
+			bool escape = *p == '\\' && p[1];
+			buf_putc(b, escape ? ' ' : *p);
+			p += escape;
+		}
 	}
 	for (size_t i = from; i < b->len; i++)
 		if (is_control(b->data[i]) && b->data[i] != GLOB_UNKNOWN) b->data[i] = ' ';
@@ -241,13 +237,6 @@ bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool
 		p += len ? len : 1;
 	}
 	return false;
-}
-
-/* Add the command at words[at], as written and without the directory of its program. */
-static void add_command(struct scanner *s, const struct words *words, size_t at) {
-	const char *first = words->v[at], *base = program_base(first);
-	add_text(s, first, words->v + at + 1, words->n - at - 1);
-	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
 
 /* Parse text with unknown parts that are code for the program that runs it. */
@@ -388,7 +377,8 @@ static void take_command(struct scanner *s, const struct command *c, bool everyw
 		if (is_full(s)) return; /* the line is unsure then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
-			add_command(s, words, i);
+			add_text(s, word, words->v + i + 1, words->n - i - 1);
+			if (name != word) add_text(s, name, words->v + i + 1, words->n - i - 1);
 			bool program = wrapped || !skips || strcmp(word, "time") == 0;
 			struct program p = {0};
 			if (program) p = look_at(s, c, i, start || builtin);
@@ -549,16 +539,6 @@ static const char *scan_arithmetic(struct scanner *s, const char *p, const char 
 	return end + 2;
 }
 
-/* ${NAME:-text}, ${NAME/a/text}: the text may become the value. Parts of other variables are in it as bytes. */
-static void take_default(struct scanner *s, const struct command *c, const char *name, size_t n, const char *text,
-						 size_t since) {
-	_cleanup_free_ char *value = strdup(text), *copy = IS_IN(*name, LETTERS "_") ? strndup(name, n) : strdup("@");
-	for (char *p = value; p && *p; p++)
-		if (IS_IN(*p, "$/")) *p = GLOB_UNKNOWN;
-	s->no_memory |= !value || !copy;
-	if (value && copy) values_set(&s->out->values, copy, value, c->kind, c->refs.v + since, c->refs.n - since);
-}
-
 /* The text after the name in ${NAME...}; since: the first variable in it. */
 static void take_expansion(struct scanner *s, struct command *c, const char *name, size_t n, const char *text,
 						   size_t since) {
@@ -575,7 +555,14 @@ static void take_expansion(struct scanner *s, struct command *c, const char *nam
 	if (index || range)
 		values_evaluate(&s->out->values, text, c->kind & WORD_TEXT, c->refs.v + since, c->refs.n - since);
 	if (indirect && !all) values_evaluate(&s->out->values, name + 1, 0, NULL, 0);
-	if (!range && IS_IN(*rest, ":-+=/")) take_default(s, c, name, n, rest + 1 + (*rest == ':'), since);
+	if (range || !IS_IN(*rest, ":-+=/")) return;
+	/* ${NAME:-text}, ${NAME/a/text}: the text may become the value. Parts of other variables are in it as bytes. */
+	_cleanup_free_ char *value = strdup(rest + 1 + (*rest == ':'));
+	_cleanup_free_ char *copy = IS_IN(*name, LETTERS "_") ? strndup(name, n) : strdup("@");
+	for (char *p = value; p && *p; p++)
+		if (IS_IN(*p, "$/")) *p = GLOB_UNKNOWN;
+	s->no_memory |= !value || !copy;
+	if (value && copy) values_set(&s->out->values, copy, value, c->kind, c->refs.v + since, c->refs.n - since);
 }
 
 /* p is after ${. The meaning of quotes in it depends on the context: its text is then also parsed as if it were
@@ -607,14 +594,6 @@ static const char *scan_braces(struct scanner *s, struct command *c, const char 
 	return *p ? p + 1 : p;
 }
 
-/* p is at $(: text with numbers only is no risk in arithmetic. */
-static const char *scan_substitution(struct scanner *s, struct command *c, const char *p) {
-	const char *end = scan_inner(s, p + 1);
-	bool number = counts(s) && end[-1] == ')' && values_is_number(&s->out->values, p + 1, (size_t)(end - p) - 2);
-	put_unknown(s, c, number ? 0 : WORD_TEXT | WORD_SPLITS);
-	return end;
-}
-
 /* p is after the dollar sign. */
 static const char *scan_dollar(struct scanner *s, struct command *c, const char *p) {
 	const char *end = *p == '(' && p[1] == '(' ? arithmetic_end(s, p + 2) : NULL;
@@ -622,7 +601,12 @@ static const char *scan_dollar(struct scanner *s, struct command *c, const char 
 		put(s, c, GLOB_UNKNOWN);
 		return scan_arithmetic(s, p + 2, end);
 	}
-	if (*p == '(') return scan_substitution(s, c, p);
+	if (*p == '(') {
+		end = scan_inner(s, p + 1);
+		bool number = counts(s) && end[-1] == ')' && values_is_number(&s->out->values, p + 1, (size_t)(end - p) - 2);
+		put_unknown(s, c, number ? 0 : WORD_TEXT | WORD_SPLITS); /* a number is no risk in arithmetic */
+		return end;
+	}
 	if (*p == '[') doubt(s); /* old syntax of arithmetic */
 	if (*p == '{') return scan_braces(s, c, p + 1);
 	bool named = IS_IN(*p, NAME "@*#?-$!");
@@ -663,21 +647,14 @@ static char unescape(const char **p) {
 	return value > 0 && value < 0x80 ? (char)value : GLOB_UNKNOWN;
 }
 
-/* $'...': p is after the opening quote. */
-static const char *scan_ansi(struct scanner *s, struct command *c, const char *p) {
+/* '...', with escapes: $'...'; p is after the opening quote. */
+static const char *scan_single(struct scanner *s, struct command *c, const char *p, bool escapes) {
 	c->in_word = true;
 	while (*p && *p != '\'') {
-		bool escape = *p == '\\' && p[1];
+		bool escape = escapes && *p == '\\' && p[1];
 		char byte = *p++;
 		put(s, c, escape ? unescape(&p) : byte);
 	}
-	s->flags.unclosed |= !*p;
-	return *p ? p + 1 : p;
-}
-
-static const char *scan_single(struct scanner *s, struct command *c, const char *p) {
-	c->in_word = true;
-	for (; *p && *p != '\''; p++) put(s, c, *p);
 	s->flags.unclosed |= !*p;
 	return *p ? p + 1 : p;
 }
@@ -705,7 +682,7 @@ static const char *scan_double(struct scanner *s, struct command *c, const char 
 
 static const char *scan_quote(struct scanner *s, struct command *c, const char *p) {
 	if (s->raw) return p + 1;
-	if (*p == '\'') return scan_single(s, c, p + 1);
+	if (*p == '\'') return scan_single(s, c, p + 1, false);
 	if (*p == '"') return scan_double(s, c, p + 1);
 	if (p[1] == '\n') return p + 2;
 	if (p[1])
@@ -815,7 +792,7 @@ static bool is_expanded(const struct command *c, const char *p) {
 
 static const char *scan_word(struct scanner *s, struct command *c, const char *p) {
 	if (*p == '\'' || *p == '"' || *p == '\\') return scan_quote(s, c, p);
-	if (*p == '$' && p[1] == '\'' && !s->raw) return scan_ansi(s, c, p + 2);
+	if (*p == '$' && p[1] == '\'' && !s->raw) return scan_single(s, c, p + 2, true);
 	if (*p == '$' && p[1] == '"') return p + 1;
 	if (*p == '$' && !(s->raw && p[1] == '(')) return scan_dollar(s, c, p + 1);
 	if (*p == '`') return scan_computed(s, c, p);
