@@ -88,18 +88,6 @@ static void doom(struct client *c) {
 	loop_defer(c->loop, &c->flush_task);
 }
 
-/* Close it at the end of the turn. From now on only a partly sent line is charged to it. */
-static void evict(struct client *c) {
-	c->evicted = MAX(c->member.bytes, (size_t)1);
-	(void)share_hold(&c->member, c->rest_whole);
-	loop_defer(c->loop, &c->flush_task);
-}
-
-static void cut_off(struct client *c) {
-	(void)share_hold(&c->member, 0);
-	doom(c);
-}
-
 static bool hold(struct client *c) {
 	return share_hold(&c->member, lines_held(&c->in) + c->held.len + c->mail_bytes + c->rest_whole);
 }
@@ -107,11 +95,15 @@ static bool hold(struct client *c) {
 /* Drop its unfinished line, if that is most of its bytes, or else close it; a client that is closing is cut off. */
 static void shed(struct client *c) {
 	if (c->evicted) {
-		cut_off(c);
+		(void)share_hold(&c->member, 0);
+		doom(c);
 		return;
 	}
 	if (c->more || 2 * lines_held(&c->in) < c->member.bytes) {
-		evict(c);
+		/* Close it at the end of the turn. From now on only a partly sent line is charged to it. */
+		c->evicted = MAX(c->member.bytes, (size_t)1);
+		(void)share_hold(&c->member, c->rest_whole);
+		loop_defer(c->loop, &c->flush_task);
 		return;
 	}
 	c->starved = STARVED_SHARE;
@@ -482,11 +474,6 @@ static size_t consume_rest(struct client *c, size_t sent) {
 	return sent;
 }
 
-static void finish_mail(struct client *c, struct mail *m) {
-	c->mail_bytes -= m->line.len;
-	drop_mail(m);
-}
-
 /* Account for the bytes taken by the kernel. */
 static void consume(struct client *c, struct batch *b, size_t sent) {
 	bool all = sent == b->bytes;
@@ -502,7 +489,10 @@ static void consume(struct client *c, struct batch *b, size_t sent) {
 			keep_rest(c, b, it, sent);
 			c->rest_whole = it->line.len;
 		}
-		if (it->mail) finish_mail(c, it->mail);
+		if (it->mail) {
+			c->mail_bytes -= it->mail->line.len;
+			drop_mail(it->mail);
+		}
 		if (sent < len) break;
 		sent -= len;
 	}
@@ -558,16 +548,6 @@ static void drop_unsent(struct client *c) {
 	client_skip(c);
 }
 
-/* Send the rest of a partly sent line before closing. */
-static void cast_out(struct client *c) {
-	drop_unsent(c);
-	c->more = false;
-	loop_task_stop(&c->serve_task);
-	lines_free(&c->in);
-	chunk_drop(&c->held);
-	c->events->evicted(c, c->evicted);
-}
-
 static void send_nothing(struct client *c) {
 	drop_unsent(c);
 	charge(c);
@@ -594,11 +574,14 @@ static struct chunk tagged(const struct item *it, const char *tag) {
 	return it->tag ? chunk_join(parts, ARRAY_SIZE(parts)) : chunk_ref(it->line);
 }
 
-/* A channel: its lines become mail of its carrier, which shares their bytes. */
-static void hand_on(struct client *c, struct batch *b, bool done) {
-	for (size_t i = 0; i < b->n_items; i++) client_post(c->carrier, tagged(&b->items[i], b->tags[i]));
-	consume(c, b, b->bytes);
-	after_flush(c, done);
+/* Send the rest of a partly sent line before closing. */
+static void cast_out(struct client *c) {
+	drop_unsent(c);
+	c->more = false;
+	loop_task_stop(&c->serve_task);
+	lines_free(&c->in);
+	chunk_drop(&c->held);
+	c->events->evicted(c, c->evicted);
 }
 
 static void flush(struct client *c) {
@@ -629,8 +612,10 @@ static void flush(struct client *c) {
 		after_flush(c, done);
 		return;
 	}
-	if (c->carrier) {
-		hand_on(c, &b, done);
+	if (c->carrier) { /* its lines become mail of its carrier, which shares their bytes */
+		for (size_t i = 0; i < b.n_items; i++) client_post(c->carrier, tagged(&b.items[i], b.tags[i]));
+		consume(c, &b, b.bytes);
+		after_flush(c, done);
 		return;
 	}
 	ssize_t n = fd_sendv(c->io.fd, b.iov, b.n_iov);
@@ -824,14 +809,6 @@ void client_repeat_tape(struct client *c) {
 	client_wake(c);
 }
 
-/* Return the first mail with a place on the tape, that is, posted since the client reads it; the list's head without
- * any. The walk begins at the end: each mail is visited once as such, however much older mail waits before it. */
-static struct list *first_placed(struct client *c) {
-	struct list *first = &c->mail;
-	while (first->prev != &c->mail && LIST_OF(first->prev, struct mail, node)->at) first = first->prev;
-	return first;
-}
-
 /* Clear the place of mail due before seq; return the first one after it. */
 static struct list *unplace(struct client *c, struct list *mail, uint64_t seq) {
 	for (; mail != &c->mail && LIST_OF(mail, struct mail, node)->at <= seq; mail = mail->next)
@@ -862,7 +839,10 @@ void client_leave_tape(struct client *c) {
 	struct tape *tape = c->tape;
 	if (!tape) return;
 	check_overtaken(c);
-	struct list *next = first_placed(c);
+	/* Find the first mail with a place on the tape, that is, posted since the client reads it; the list's head without
+	 * any. The walk begins at the end: each mail is visited once as such, however much older mail waits before it. */
+	struct list *next = &c->mail;
+	while (next->prev != &c->mail && LIST_OF(next->prev, struct mail, node)->at) next = next->prev;
 	for (uint64_t seq = c->cursor; seq < tape->next && !c->dead; seq++) {
 		const struct tape_entry *e = tape_at(tape, seq);
 		if (!passes(c, seq, e)) continue;
@@ -898,30 +878,21 @@ uint64_t client_behind(const struct client *c) {
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
-/* Pass the descriptor itself: a new one could refer to another process by now. */
-static void carry_watch(struct carry *c, struct client *cl, struct watches *watches) {
-	int fd = c->saving && cl->watch ? cl->watch->fd : -1;
-	carry_fd(c, &fd, 0);
-	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
-}
-
-static void carry_own(struct carry *c, struct client *cl) {
-	char *name = c->saving && cl->own ? str_dup(cl->own->name) : NULL;
-	carry_text(c, &name);
-	if (!c->saving && name && !(cl->own = dialect_find(name))) carry_fail(c, "a client has an unknown dialect");
-	if (!c->saving) client_speak(cl, NULL);
-	free(name);
-}
-
 static void carry_identity(struct carry *c, struct client *cl, struct watches *watches) {
 	CARRY(c, cl->id);
 	CARRY(c, cl->peer.pid);
 	CARRY(c, cl->peer.uid);
 	CARRY(c, cl->peer.gid);
-	carry_watch(c, cl, watches);
+	int fd = c->saving && cl->watch ? cl->watch->fd : -1;
+	carry_fd(c, &fd, 0); /* the descriptor itself: a new one could refer to another process by now */
+	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
-	carry_own(c, cl);
+	char *own = c->saving && cl->own ? str_dup(cl->own->name) : NULL;
+	carry_text(c, &own);
+	if (!c->saving && own && !(cl->own = dialect_find(own))) carry_fail(c, "a client has an unknown dialect");
+	if (!c->saving) client_speak(cl, NULL);
+	free(own);
 	CARRY_UPTO(c, cl->origin, ORIGIN_SILENT);
 	CARRY(c, cl->family);
 	CARRY(c, cl->subscribed);
@@ -972,14 +943,6 @@ static void carry_mail(struct carry *c, struct client *cl) {
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_mail(c, cl);
 }
 
-static void carry_rest(struct carry *c, struct client *cl) {
-	CARRY_UPTO(c, cl->n_rest, ARRAY_SIZE(cl->rest));
-	for (size_t i = 0; i < cl->n_rest; i++) {
-		carry_chunk(c, &cl->rest[i]);
-		if (!c->saving) cl->rest_whole += cl->rest[i].len;
-	}
-}
-
 static void carry_client_members(struct carry *c, struct client *cl, struct watches *watches) {
 	carry_identity(c, cl, watches);
 	carry_filter(c, &cl->filter);
@@ -988,7 +951,11 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	CARRY(c, cl->cursor);
 	CARRY(c, cl->repeats);
 	carry_mail(c, cl);
-	carry_rest(c, cl);
+	CARRY_UPTO(c, cl->n_rest, ARRAY_SIZE(cl->rest));
+	for (size_t i = 0; i < cl->n_rest; i++) {
+		carry_chunk(c, &cl->rest[i]);
+		if (!c->saving) cl->rest_whole += cl->rest[i].len;
+	}
 	CARRY(c, cl->blocked);
 	CARRY(c, cl->blocked_since);
 	CARRY(c, cl->ended);

@@ -15,13 +15,6 @@
 
 #include <string.h>
 
-static bool is_still_there(const struct session *s, uint64_t client) {
-	const struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->id == client) return !client_hung_up(a->client);
-	return false;
-}
-
 /* Return true for a prompt of this client, or of another connection of the same one (contract 9.2). A process of an
  * agent takes no name. */
 static bool is_own(const struct prompt *p, struct client *c) {
@@ -31,26 +24,13 @@ static bool is_own(const struct prompt *p, struct client *c) {
 }
 
 static bool same_client(const struct session *s, const struct prompt *p, struct client *c, uint64_t hash) {
+	const struct attachment *a;
 	if (is_own(p, c)) return true;
-	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
-	/* a retry on a new connection without a name */
-	return p->bytes_hash == hash && !is_still_there(s, p->client);
-}
-
-/* Replace the closed connection of the sender: this one waits for the prompt's end now. */
-static void take_over(struct prompt *p, struct client *c) {
-	p->asker = c;
-	p->client = c->id;
-}
-
-static void tell_repeat(struct client *c, const struct prompt *p) {
-	struct buf b = NOTICE_INIT;
-	if (c->filter.quiet) return;
-	notice_error(&b, c->attachment->session->name, PLENUM_E_DUPLICATE_REQUEST,
-				 "this prompt was accepted before under the same uuid; it is not sent again");
-	notice_number(&b, "line", (int64_t)c->lines_in);
-	notice_text(&b, "uuid", p->uuid);
-	client_tell(c, notice_end(&b));
+	/* a retry on a new connection without a name: the old one is closed */
+	if (p->uid != c->peer.uid || (p->name && c->name) || p->bytes_hash != hash) return false;
+	LIST_FOR_EACH (a, &s->attachments, const struct attachment, node)
+		if (a->client->id == p->client) return client_hung_up(a->client);
+	return true;
 }
 
 static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
@@ -64,7 +44,7 @@ static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh
 }
 
 static bool held_back(const struct session *s, const struct client *c) {
-	struct prompt *p;
+	const struct prompt *p;
 	if (!s->profile->prompts_queue) return false;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->client != c->id || p->state == PROMPT_HELD) return true;
@@ -131,13 +111,13 @@ static void send_prompt(struct session *s, struct prompt *p, struct chunk line, 
 	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
 }
 
-/* With prompts = queue: return true if it waits for the turn of another client, or for one without a client. */
-static bool waits_for_turn(const struct session *s, const struct prompt *p) {
-	struct prompt *open;
+/* With prompts = queue: return true if a turn of another client runs, or waits for the child's answer. */
+static bool is_another_s_turn(const struct session *s, uint64_t client) {
+	const struct prompt *p;
 	if (!s->profile->prompts_queue) return false;
-	LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
-		if (open->state != PROMPT_HELD && open->client != p->client) return true;
-	return s->progress.turn && s->prompts.n_open == s->prompts.n_held;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->client != client && p->state != PROMPT_HELD) return true;
+	return false;
 }
 
 /* Return the next prompt that may go; prompts that wait for their sender's initialize do not delay others. */
@@ -145,7 +125,8 @@ static struct prompt *next_to_go(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state != PROMPT_HELD || handshake_holds_prompt(s, p)) continue;
-		return waits_for_turn(s, p) ? NULL : p;
+		bool own_turn = s->profile->prompts_queue && s->progress.turn && s->prompts.n_open == s->prompts.n_held;
+		return own_turn || is_another_s_turn(s, p->client) ? NULL : p; /* own: without a client */
 	}
 	return NULL;
 }
@@ -179,26 +160,20 @@ void intake_send_held(struct session *s) {
 	}
 }
 
-/* Queued prompts are charged like lines for the child. */
-static bool has_room(const struct session *s, size_t len, bool hold) {
-	struct queue all = *session_queue(s);
-	struct prompt *p;
-	if (hold) {
-		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-			all.bytes += p->held.len;
-			all.count += p->held.len != 0;
-		}
-	}
-	return queue_has_room(&all, len);
-}
-
 static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
 	struct error error, why;
+	const struct prompt *p;
 	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, &why)) {
 		notify_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 		return true;
 	}
-	if (!has_room(s, len, hold)) {
+	struct queue all = *session_queue(s);
+	LIST_FOR_EACH (p, &s->prompts.open, const struct prompt, node) {
+		if (!hold) break; /* queued prompts are charged like lines for the child */
+		all.bytes += p->held.len;
+		all.count += p->held.len != 0;
+	}
+	if (!queue_has_room(&all, len)) {
 		notify_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
 					  hold ? "the queue" : "the child", s->name);
 		return true;
@@ -226,21 +201,12 @@ static bool lacks_something(struct client *c, const struct message *m) {
 	return true;
 }
 
-/* With prompts = queue: return true if a turn of another client runs, or waits for the child's answer. */
-static bool is_another_s_turn(const struct session *s, const struct client *c) {
-	const struct prompt *p;
-	if (!s->profile->prompts_queue) return false;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->client != c->id && p->state != PROMPT_HELD) return true;
-	return false;
-}
-
 /* Return true if this prompt for the running turn has none to join: queued it would come too late. */
 static bool has_no_turn(struct client *c, const struct session *s, const struct message *m) {
 	if (!m->joins) return false;
 	if (!session_has_child(s) || !session_is_ready(s))
 		notify_refuse(c, m, PLENUM_E_INVALID_REQUEST, "no turn runs in session %s (begin one)", s->name);
-	else if (is_another_s_turn(s, c))
+	else if (is_another_s_turn(s, c->id))
 		notify_refuse(
 			c, m, PLENUM_E_NOT_ALLOWED,
 			"the turn is another client's, and session %s queues prompts (prompts): begin a turn, it will wait",
@@ -253,17 +219,6 @@ static bool has_no_turn(struct client *c, const struct session *s, const struct 
 /* Return true if the uuid is one by which its sender can recognize the result. */
 static bool names_one(struct span uuid) {
 	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
-}
-
-/* A prompt that is a request: its sender waits for the answer. False without memory. */
-static bool add_call(struct client *c, struct session *s, const struct prompt *p, struct span id) {
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_PROMPT, c, c->id, id, requests_timer);
-	if (!call || !(call->value = strdup(p->uuid))) {
-		if (call) call_end(&s->calls, call);
-		return false;
-	}
-	share_begin(&call->charge, &c->member, false);
-	return true;
 }
 
 /* Return the line under a uuid: the sender's own, or `fresh` if that is not empty. */
@@ -283,16 +238,32 @@ static struct prompt *add_prompt(struct client *c, struct session *s, const stru
 	p->asker = c;
 	p->bytes_hash = hash;
 	p->command = m->command;
-	if (session_dialect(s)->prompt_id || add_call(c, s, p, m->env.request_id)) return p;
+	if (session_dialect(s)->prompt_id) return p;
+	/* A prompt that is a request: its sender waits for the answer. */
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_PROMPT, c, c->id, m->env.request_id, requests_timer);
+	if (call && (call->value = strdup(p->uuid))) {
+		share_begin(&call->charge, &c->member, false);
+		return p;
+	}
+	if (call) call_end(&s->calls, call);
 	prompt_forget(&s->prompts, p);
 	return NULL;
 }
 
 /* Return true if the prompt repeats a known one; the client was notified. */
 static bool is_repeated(struct client *c, struct session *s, struct prompt *known, uint64_t hash) {
+	struct buf b = NOTICE_INIT;
 	if (!known || !same_client(s, known, c, hash)) return false;
-	if (known->state != PROMPT_DONE && !known->asker) take_over(known, c);
-	tell_repeat(c, known);
+	if (known->state != PROMPT_DONE && !known->asker) { /* its connection was closed: this one waits for the end now */
+		known->asker = c;
+		known->client = c->id;
+	}
+	if (c->filter.quiet) return true;
+	notice_error(&b, s->name, PLENUM_E_DUPLICATE_REQUEST,
+				 "this prompt was accepted before under the same uuid; it is not sent again");
+	notice_number(&b, "line", (int64_t)c->lines_in);
+	notice_text(&b, "uuid", known->uuid);
+	client_tell(c, notice_end(&b));
 	return true;
 }
 
@@ -326,13 +297,6 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 }
 
 /* --- withdrawal --------------------------------------------------------------------------------------------------- */
-
-static bool others_wait(const struct session *s, struct client *c) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (!is_own(p, c)) return true;
-	return false;
-}
 
 /* Queued prompts are cancelled here: the child does not know them. */
 void intake_cancel_held(struct session *s, struct client *c, bool all) {
@@ -372,6 +336,13 @@ static void cancel_own(struct session *s, struct client *c) {
 static void put_interrupt(struct buf *b, const struct session *s, const char *id, const char *unused) {
 	(void)unused;
 	session_dialect(s)->put_interrupt(b, id, s->conversation_id, &s->memo);
+}
+
+static bool others_wait(const struct session *s, struct client *c) {
+	const struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, const struct prompt, node)
+		if (!is_own(p, c)) return true;
+	return false;
 }
 
 void intake_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {

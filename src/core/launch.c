@@ -171,12 +171,6 @@ static void env_put(struct env *e, const char *word) {
 	if (!(v ? env_replace(e, v, word) : env_add(e, word, n))) e->failed = true;
 }
 
-static void env_default(struct env *e, const char *name, const char *value) {
-	if (!value || env_value(e, name)) return;
-	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
-	if (word) env_put(e, word);
-}
-
 static bool passes(const struct profile *p, const char *word) {
 	size_t n = strcspn(word, "=");
 	if (word[n] != '=' || is_stripped(word)) return false;
@@ -289,6 +283,7 @@ static void put_login(struct env *e, const struct words *w) {
 		else if (!is_stripped(w->v[i]))
 			env_put(e, w->v[i]);
 	}
+	if (!env_value(e, "PATH")) env_put(e, "PATH=/usr/local/bin:/usr/bin:/bin");
 }
 
 /* Add the same words; the last PATH replaces the others. */
@@ -304,7 +299,6 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 		for (char **v = environ; *v; v++)
 			if (passes(p, *v)) env_put(e, *v);
 		put_login(e, login_words(l->login));
-		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");
 	}
 	put_words(e, &p->env);
 	put_words(e, &l->env);
@@ -327,14 +321,10 @@ static bool add_words(struct words *out, const struct dialect *d, const struct w
 	return true;
 }
 
-static char *with_id(const char *word, const char *id) {
-	const char *at = strstr(word, "{id}");
-	return at ? str_printf("%.*s%s%s", (int)(at - word), word, id, at + 4) : strdup(word);
-}
-
 static bool add_with_id(struct words *out, const struct words *more, const char *id) {
 	for (size_t i = 0; i < more->n; i++) {
-		_cleanup_free_ char *word = with_id(more->v[i], id);
+		const char *from = more->v[i], *at = strstr(from, "{id}");
+		_cleanup_free_ char *word = at ? str_printf("%.*s%s%s", (int)(at - from), from, id, at + 4) : strdup(from);
 		if (!word || !words_add(out, word)) return false;
 	}
 	return true;
@@ -351,12 +341,6 @@ static bool add_new_id(struct words *out, const struct profile *p) {
 	return add_with_id(out, &p->session_id_args, id);
 }
 
-static bool says_resume(const struct dialect *d, const struct words *w) {
-	struct dialect_claim claim = {0};
-	dialect_read_claim(d, w, &claim);
-	return claim.resume != NULL;
-}
-
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
 					   bool fork) {
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
@@ -368,7 +352,9 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	else
 		ok = add_words(out, d, &p->command, false);
 	ok = ok && add_words(out, d, &l->args, later);
-	if (resume && !says_resume(d, out)) ok = ok && add_with_id(out, &p->resume_args, resume);
+	struct dialect_claim claim = {0};
+	if (resume) dialect_read_claim(d, out, &claim);
+	if (resume && !claim.resume) ok = ok && add_with_id(out, &p->resume_args, resume);
 	if (fork && d->fork_flag && !words_have_flag(out, d->fork_flag)) ok = ok && words_add(out, d->fork_flag);
 	return ok;
 }
@@ -534,12 +520,6 @@ static void on_found(void *arg, const struct child_place *place, const char *fil
 	if (said.login) errand_say(j->told.data, said.login);
 }
 
-/* NULL: no variable names the program. */
-static const char *named_program(const struct job *j, const struct env *e) {
-	const char *variable = login_variable_of(j->profile.name), *named = variable ? env_value(e, variable) : NULL;
-	return named && *named ? named : NULL;
-}
-
 static const char *hint_for(const struct job *j, const char *named) {
 	if (!*j->profile.name) return NULL; /* a command of the daemon */
 	if (named) return "PLENUM_CLAUDE names it: correct or unset this variable";
@@ -559,7 +539,8 @@ int launch_errand(void) {
 		renew_login(&j);
 		build_env(&env, &j.launch, &j.profile, j.session);
 		if (!env.w.v) env.w.v = calloc(1, sizeof *env.w.v);
-		const char *named = named_program(&j, &env);
+		const char *variable = login_variable_of(j.profile.name), *named = variable ? env_value(&env, variable) : NULL;
+		if (named && !*named) named = NULL;
 		if (named) j.argv.v[0] = (char *)(uintptr_t)named;
 		struct child_spec spec = {.argv = j.argv.v,
 								  .envp = env.w.v,
