@@ -142,14 +142,6 @@ static bool open_both(const char *dir, const char *socket, int *dir_fd, int *loc
 	return false;
 }
 
-/* Process numbers and start times are valid only within one boot. "": unknown. */
-static void read_boot(char out[BOOT_MAX]) {
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? fd_read(fd, out, BOOT_MAX - 1) : -1;
-	out[n > 0 ? n : 0] = 0;
-	out[strcspn(out, "\n")] = 0;
-}
-
 /* Takes ownership of dir; NULL without it. */
 static struct state *make(char *dir, const char *socket) {
 	struct state *s = dir ? calloc(1, sizeof *s) : NULL;
@@ -163,7 +155,11 @@ static struct state *make(char *dir, const char *socket) {
 	}
 	s->dir = dir;
 	s->syncing = s->newer = -1;
-	read_boot(s->boot);
+	/* Process numbers and start times are valid only within one boot. "": unknown. */
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? fd_read(fd, s->boot, sizeof s->boot - 1) : -1;
+	s->boot[got > 0 ? got : 0] = 0;
+	s->boot[strcspn(s->boot, "\n")] = 0;
 	return s;
 }
 
@@ -317,28 +313,13 @@ static void put_head(struct buf *b, const struct state *s, const struct state_se
 	put_seal(b, from);
 }
 
-static bool to_table(const struct state *s, const struct state_session *all, size_t n, struct buf *b) {
-	put_head(b, s, all, n);
-	size_t head = b->len;
-	for (size_t i = 0; i < n && b->len <= WRITE_MAX; i++) put_session(b, &all[i]);
-	if (!b->failed && buf_reserve(b, head)) buf_put(b, b->data, head);
-	return !b->failed;
-}
-
 /* --- Writing ----------------------------------------------------------------------------------------------------- */
-
-static int write_new(int dir_fd, const struct buf *b) {
-	_cleanup_close_ int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fd_write_all(fd, b->data, b->len) < 0) return -1;
-	int result = fd;
-	fd = -1;
-	return result;
-}
 
 /* Write the next table. Readers see it at once, the next daemon too; it may not be on the disk yet. */
 static int write_next(int dir_fd, const struct buf *b) {
-	int fd = write_new(dir_fd, b);
-	if (fd >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0) return fd;
+	int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && fd_write_all(fd, b->data, b->len) >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0)
+		return fd;
 	int saved = errno;
 	if (fd >= 0) close(fd);
 	unlinkat(dir_fd, NEW_NAME, 0);
@@ -355,13 +336,6 @@ static void sync_next(struct state *s, int fd) {
 	syncer_start(s->syncer, fd);
 }
 
-/* The newest table is on the disk: rename it over the old one. 0, or the errno of the failure. */
-static int settle_name(struct state *s) {
-	if (renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0) return errno;
-	sync_next(s, s->dir_fd); /* some file systems cannot fsync a directory: no failure */
-	return 0;
-}
-
 static void on_synced(void *arg, int number) {
 	struct state *s = arg;
 	struct error error;
@@ -374,7 +348,12 @@ static void on_synced(void *arg, int number) {
 		sync_next(s, fd);
 		return;
 	}
-	if (table && number == 0) number = settle_name(s);
+	if (table && number == 0) { /* the newest table is on the disk: rename it over the old one */
+		if (renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0)
+			number = errno;
+		else
+			sync_next(s, s->dir_fd); /* some file systems cannot fsync a directory: no failure */
+	}
 	if (number) say_unwritten(s, number, &error);
 	if (table && s->synced) s->synced(s->arg, number ? error.text : NULL);
 }
@@ -418,28 +397,24 @@ static int replace(struct state *s, const struct buf *b) {
 	return 0;
 }
 
-static bool save_text(struct state *s, const struct buf *b, struct error *error) {
-	if (replace(s, b) == 0) return true;
-	if (errno == ENOENT && reopen(s, error) && replace(s, b) == 0) return true;
-	int number = errno;
-	if (!*error->text) say_unwritten(s, number, error);
-	errno = number;
-	return false;
-}
-
 bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	error->text[0] = 0;
 	bool ok = false;
 	int number = ENOMEM;
-	if (!to_table(s, all, n, &b)) {
+	put_head(&b, s, all, n);
+	size_t head = b.len;
+	for (size_t i = 0; i < n && b.len <= WRITE_MAX; i++) put_session(&b, &all[i]);
+	if (!b.failed && buf_reserve(&b, head)) buf_put(&b, b.data, head);
+	if (b.failed) {
 		error_set(error, "cannot write the table of sessions: out of memory");
 	} else if (b.len > WRITE_MAX) {
 		error_set(error, "the table of sessions would be longer than %zu bytes: forget sessions", WRITE_MAX);
 		number = EFBIG;
 	} else {
-		ok = save_text(s, &b, error);
+		ok = replace(s, &b) == 0 || (errno == ENOENT && reopen(s, error) && replace(s, &b) == 0);
 		number = errno;
+		if (!ok && !*error->text) say_unwritten(s, number, error);
 	}
 	buf_free(&b);
 	errno = number;
@@ -488,14 +463,10 @@ static bool from_list(const json_t *value, char ***v, size_t *n) {
 	return true;
 }
 
-static bool from_number(const json_t *object, const char *key, int64_t min, int64_t max, int64_t *n) {
-	const json_t *value = json_object_get(object, key);
-	*n = json_integer_value(value);
-	return !value || (json_is_integer(value) && *n >= min && *n <= max);
-}
-
 static bool read_number(const json_t *j, const char *key, int64_t min, int64_t max, int64_t *n) {
-	return json_object_get(j, key) && from_number(j, key, min, max, n);
+	const json_t *value = json_object_get(j, key);
+	*n = json_integer_value(value);
+	return json_is_integer(value) && *n >= min && *n <= max;
 }
 
 static bool read_numbers(const json_t *j, struct state_session *s) {
@@ -512,21 +483,17 @@ static bool read_numbers(const json_t *j, struct state_session *s) {
 	return true;
 }
 
-static bool read_texts(const json_t *j, struct state_session *s) {
-	return from_text(json_object_get(j, "name"), &s->name) && s->name && *s->name &&
-		   from_text(json_object_get(j, "profile"), &s->profile) && s->profile &&
-		   from_text(json_object_get(j, "cwd"), &s->cwd) &&
-		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
-		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
-		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode) &&
-		   from_text(json_object_get(j, "timers"), &s->timers) && from_text(json_object_get(j, "memo"), &s->memo);
-}
-
 /* Read the whole record, or nothing. */
 static bool read_session(const json_t *j, struct state_session *s) {
 	const json_t *env_only = json_object_get(j, "env_only");
 	s->env_only = json_is_true(env_only);
-	return json_is_boolean(env_only) && read_numbers(j, s) && read_texts(j, s) &&
+	return json_is_boolean(env_only) && read_numbers(j, s) && from_text(json_object_get(j, "name"), &s->name) &&
+		   s->name && *s->name && from_text(json_object_get(j, "profile"), &s->profile) && s->profile &&
+		   from_text(json_object_get(j, "cwd"), &s->cwd) &&
+		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
+		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
+		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode) &&
+		   from_text(json_object_get(j, "timers"), &s->timers) && from_text(json_object_get(j, "memo"), &s->memo) &&
 		   from_list(json_object_get(j, "args"), &s->args, &s->n_args) &&
 		   from_list(json_object_get(j, "env"), &s->env, &s->n_env);
 }
@@ -694,15 +661,6 @@ static bool in_index(const struct found *f, const char *who) {
 	return false;
 }
 
-static size_t count_missing(const struct found *f) {
-	size_t missing = 0;
-	for (size_t i = 0; i < index_size(f); i++) {
-		_cleanup_free_ char *name, *conversation;
-		missing += !index_entry(f, i, &name, &conversation) || !record_of(f, name, i);
-	}
-	return missing;
-}
-
 static void found_free(struct found *f) {
 	for (size_t i = 0; i < f->n; i++) session_free(&f->all[i]);
 	free(f->all);
@@ -726,7 +684,11 @@ static void find(struct state *s, const char *file, struct found *f) {
 		line = lf ? lf + 1 : end;
 	}
 	if (f->version) found_free(f); /* the meaning of its records is unknown */
-	size_t missing = count_missing(f);
+	size_t missing = 0;
+	for (size_t i = 0; i < index_size(f); i++) {
+		_cleanup_free_ char *name, *conversation;
+		missing += !index_entry(f, i, &name, &conversation) || !record_of(f, name, i);
+	}
 	f->whole = heads == 2 && f->bad == 0 && missing == 0;
 	if (f->version)
 		snprintf(f->why, sizeof f->why, "its version is %lld, and this plenumd knows %d", (long long)f->version,
