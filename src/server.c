@@ -122,11 +122,6 @@ static void refuse_connection(int fd, const char *code, const char *text) {
 	close(fd);
 }
 
-static enum origin unwatched(const struct peer *peer, int number) {
-	if (peer->pid <= 0) return ORIGIN_ABROAD;
-	return number == ESRCH ? ORIGIN_GONE : number == ESTALE ? ORIGIN_UNSURE : ORIGIN_UNWATCHED;
-}
-
 /* Watch the process of a new client; refuse the client without a descriptor for that, because it could answer
  * nothing. */
 static bool watch_peer(struct server *srv, int conn, const struct peer *peer, struct watch **watch,
@@ -137,7 +132,10 @@ static bool watch_peer(struct server *srv, int conn, const struct peer *peer, st
 	int fd = peer->pid > 0 ? listen_watch_peer(srv->listener, conn, peer) : -1;
 	*watch = NULL;
 	if (fd >= 0) return (*watch = watch_take(all, peer->pid, fd)) != NULL;
-	*origin = unwatched(peer, errno);
+	*origin = peer->pid <= 0    ? ORIGIN_ABROAD
+			  : errno == ESRCH  ? ORIGIN_GONE
+			  : errno == ESTALE ? ORIGIN_UNSURE
+								: ORIGIN_UNWATCHED;
 	return *origin == ORIGIN_ABROAD || (errno != EMFILE && errno != ENFILE && errno != ENOMEM);
 }
 
@@ -583,28 +581,22 @@ static int resume(struct server *srv) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-static char *inherited_path(int fd) {
-	struct sockaddr_un at = {0};
-	socklen_t len = sizeof at;
-	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.sun_path[0] != '/') return NULL;
-	return strndup(at.sun_path, sizeof at.sun_path);
-}
-
-static void explain_path(const char *why) {
-	const char *named = getenv("PLENUM_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
-	_cleanup_free_ char *path = named && *named ? strdup(named)
-												: str_printf("%s/" PLENUM_SOCKET_SUBPATH, runtime ? runtime : "");
-	if (path) log_error("%s: %s has %zu bytes (set PLENUM_SOCKET or --socket)", why, path, strlen(path));
-}
-
 static char *choose_path(struct server *srv, int inherited) {
 	char path[PATH_SOCKET_MAX + 1];
-	const char *why;
-	const char *named = srv->options->socket ? srv->options->socket : srv->settings->socket;
-	if (inherited >= 0) return inherited_path(inherited);
+	const char *why, *named = srv->options->socket ? srv->options->socket : srv->settings->socket;
+	if (inherited >= 0) {
+		struct sockaddr_un at = {0};
+		socklen_t len = sizeof at;
+		if (getsockname(inherited, (struct sockaddr *)&at, &len) < 0 || at.sun_path[0] != '/') return NULL;
+		return strndup(at.sun_path, sizeof at.sun_path);
+	}
 	if (named) return strdup(named);
 	if (path_socket(path, sizeof path, &why)) return strdup(path);
-	explain_path(why);
+	const char *variable = getenv("PLENUM_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+	_cleanup_free_ char *wrong = variable && *variable
+									 ? strdup(variable)
+									 : str_printf("%s/" PLENUM_SOCKET_SUBPATH, runtime ? runtime : "");
+	if (wrong) log_error("%s: %s has %zu bytes (set PLENUM_SOCKET or --socket)", why, wrong, strlen(wrong));
 	return NULL;
 }
 
@@ -633,37 +625,18 @@ static int claim_place(struct server *srv) {
 	return EX_OK;
 }
 
-/* Open the table; two daemons with one directory would each resume the same conversations. */
-static int open_table(struct server *srv) {
+/* Open the socket last: without both locks this daemon ends again at once. */
+static int open_all(struct server *srv) {
+	struct error error;
+	int status = claim_place(srv);
+	if (status != EX_OK) return status;
+	/* Two daemons with one directory would each resume the same conversations. */
 	if (!store_open(srv->store, srv->host.socket_path)) return EX_UNAVAILABLE;
 	srv->host.state_dir = store_dir(srv->store);
-	return EX_OK;
-}
-
-static int open_socket(struct server *srv) {
-	struct error error;
 	if (listen_begin(srv->listener, &error)) return EX_OK;
 	log_error("%s", error.text);
 	advise_on_path(srv);
 	return EX_CANTCREAT;
-}
-
-/* Open the socket last: without both locks this daemon ends again at once. */
-static int open_all(struct server *srv) {
-	int status = claim_place(srv);
-	if (status == EX_OK) status = open_table(srv);
-	return status == EX_OK ? open_socket(srv) : status;
-}
-
-static void arm_signals(struct server *srv) {
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is handled like a full disk */
-	loop_signal_init(&srv->term, srv->loop, SIGTERM, on_term, srv);
-	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
-	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);
-	loop_signal_init(&srv->usr1, srv->loop, SIGUSR1, on_usr1, srv);
-	loop_signal_init(&srv->usr2, srv->loop, SIGUSR2, on_usr2, srv);
-	upgrade_unblock();
 }
 
 static bool make_parts(struct server *srv) {
@@ -683,7 +656,14 @@ static bool make_parts(struct server *srv) {
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
 	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);
 	if (fd_raise_nofile(&srv->router->nofile) < 0) log_debug("the limit on descriptors could not be raised");
-	arm_signals(srv);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is handled like a full disk */
+	loop_signal_init(&srv->term, srv->loop, SIGTERM, on_term, srv);
+	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
+	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);
+	loop_signal_init(&srv->usr1, srv->loop, SIGUSR1, on_usr1, srv);
+	loop_signal_init(&srv->usr2, srv->loop, SIGUSR2, on_usr2, srv);
+	upgrade_unblock();
 	return true;
 }
 
@@ -698,27 +678,6 @@ static void drop_parts(struct server *srv) {
 	settings_unref(srv->settings);
 }
 
-static void drop_sessions(struct server *srv) {
-	warm_forget(srv->router->warm);
-	for (struct session *s = srv->router->sessions, *next; s; s = next) {
-		next = s->hh.next;
-		sessions_remove(srv->router, s, "shutting down");
-	}
-}
-
-static void run(struct server *srv) {
-	log_info("plenumd %s listens on %s", PLENUM_VERSION, srv->host.socket_path);
-	manager_send_once(&srv->manager, "READY=1\nSTATUS=ready");
-	if (srv->manager.watchdog) on_watchdog(srv);
-	loop_run(srv->loop);
-	log_info("stopped");
-}
-
-static void stop_timers(struct server *srv) {
-	struct loop_timer *all[] = {&srv->trim_timer, &srv->watchdog_timer, &srv->status_timer, &srv->goodbye_timer};
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) loop_timer_stop(all[i]);
-}
-
 /* Free memory; nothing is written to disk any more. */
 static void clean_up(struct server *srv) {
 	struct client *c;
@@ -730,9 +689,16 @@ static void clean_up(struct server *srv) {
 	while ((c = LIST_TOP(&srv->router->clients, struct client, node)) != NULL) client_kill(c); /* and its channels */
 	trust_ask_no_more(srv->router);
 	pressure_close(srv->pressure);
-	drop_sessions(srv);
+	warm_forget(srv->router->warm);
+	for (struct session *s = srv->router->sessions, *next; s; s = next) {
+		next = s->hh.next;
+		sessions_remove(srv->router, s, "shutting down");
+	}
 	loop_finish(srv->loop);
-	stop_timers(srv);
+	loop_timer_stop(&srv->trim_timer);
+	loop_timer_stop(&srv->watchdog_timer);
+	loop_timer_stop(&srv->status_timer);
+	loop_timer_stop(&srv->goodbye_timer);
 	errand_drop(&srv->reading);
 	attention_free(srv->attention);
 	drop_askers(srv);
@@ -806,7 +772,11 @@ int server_run(const struct server_options *options) {
 	if (status == EX_OK) {
 		warm_configure(srv.router->warm);
 		arm_pressure(&srv);
-		run(&srv);
+		log_info("plenumd %s listens on %s", PLENUM_VERSION, srv.host.socket_path);
+		manager_send_once(&srv.manager, "READY=1\nSTATUS=ready");
+		if (srv.manager.watchdog) on_watchdog(&srv);
+		loop_run(srv.loop);
+		log_info("stopped");
 	}
 	clean_up(&srv);
 	return status;
