@@ -169,11 +169,6 @@ static bool set_path(const struct value *v, char **to) {
 	return take_text(v, to, path);
 }
 
-static bool set_name(const struct value *v, char **to) {
-	if (!*v->text) return wrong(v, "%s is empty: write the name of a profile", v->key->name);
-	return take_text(v, to, v->text);
-}
-
 static bool set_level(const struct value *v, int *to) {
 	enum log_level level;
 	if (!log_level_parse(v->text, &level))
@@ -222,8 +217,8 @@ static bool set_time(const struct value *v, int64_t *to) {
 	return true;
 }
 
-/* words[0] is false, words[1] is true. */
-static bool set_choice(const struct value *v, bool *to, const char *no, const char *yes) {
+static bool set_choice(const struct value *v, bool *to) {
+	const char *no = v->key->words[0], *yes = v->key->words[1];
 	if (strcmp(v->text, no) != 0 && strcmp(v->text, yes) != 0)
 		return wrong(v, "%s = %s: write %s or %s", v->key->name, v->text, no, yes);
 	*to = strcmp(v->text, yes) == 0;
@@ -265,21 +260,17 @@ static bool is_env_name(const char *p, size_t n) {
 	return n > 0;
 }
 
-static bool check_env(const struct value *v, const char *word) {
-	const char *equals = strchr(word, '=');
-	if (equals && is_env_name(word, (size_t)(equals - word))) return true;
-	return wrong(v, "%s: \"%s\" is not NAME=VALUE: quote a value with spaces, as in A=\"b c\"", v->key->name, word);
-}
-
-static bool check_name(const struct value *v, const char *word) {
-	if (strcmp(word, "*") == 0 || is_env_name(word, strlen(word))) return true;
-	return wrong(v, "%s: \"%s\" is no name of a variable: write names, or * for all", v->key->name, word);
-}
-
-static bool check_rule(const struct value *v, const char *rule) {
+static bool check_word(const struct value *v, const char *word) {
+	enum kind kind = v->key->kind;
+	const char *equals = strchr(word, '='), *why = NULL;
 	const struct profile *p = v->base; /* only profiles have rules */
-	const char *why = rules_check(p->dialect->tools, rule, v->key->kind == KIND_RULES_ALLOW);
-	return !why || wrong(v, "%s: rule \"%s\": %s", v->key->name, rule, why);
+	if (kind == KIND_ENV && !(equals && is_env_name(word, (size_t)(equals - word))))
+		return wrong(v, "%s: \"%s\" is not NAME=VALUE: quote a value with spaces, as in A=\"b c\"", v->key->name, word);
+	if (kind == KIND_NAMES && strcmp(word, "*") != 0 && !is_env_name(word, strlen(word)))
+		return wrong(v, "%s: \"%s\" is no name of a variable: write names, or * for all", v->key->name, word);
+	if (kind == KIND_RULES || kind == KIND_RULES_ALLOW)
+		why = rules_check(p->dialect->tools, word, kind == KIND_RULES_ALLOW);
+	return !why || wrong(v, "%s: rule \"%s\": %s", v->key->name, word, why);
 }
 
 static bool check_command(const struct value *v, struct words *w) {
@@ -304,24 +295,17 @@ static bool check_words(const struct value *v, struct words *w) {
 	if (kind == KIND_COMMAND || (kind == KIND_WORDS && w->n)) return check_command(v, w);
 	if (kind == KIND_ID_ARGS) return check_id_args(v, w);
 	bool good = true;
-	for (size_t i = 0; i < w->n; i++) {
-		if (kind == KIND_ENV) good &= check_env(v, w->v[i]);
-		if (kind == KIND_NAMES) good &= check_name(v, w->v[i]);
-		if (kind == KIND_RULES || kind == KIND_RULES_ALLOW) good &= check_rule(v, w->v[i]);
-	}
+	for (size_t i = 0; i < w->n; i++) good &= check_word(v, w->v[i]);
 	return good;
-}
-
-static bool split_value(const struct value *v, struct words *w) {
-	const char *why = NULL;
-	if (v->key->kind == KIND_RULES || v->key->kind == KIND_RULES_ALLOW)
-		return rules_split(v->text, w) || errors_add_memory(v->errors);
-	return words_split(w, v->text, &why) || wrong(v, "%s: %s", v->key->name, why);
 }
 
 static bool set_words(const struct value *v, struct words *to) {
 	struct words w = {0};
-	if (!split_value(v, &w) || !check_words(v, &w)) {
+	const char *why = NULL;
+	bool rules = v->key->kind == KIND_RULES || v->key->kind == KIND_RULES_ALLOW;
+	bool split = rules ? rules_split(v->text, &w) || errors_add_memory(v->errors)
+					   : words_split(&w, v->text, &why) || wrong(v, "%s: %s", v->key->name, why);
+	if (!split || !check_words(v, &w)) {
 		words_free(&w);
 		return false;
 	}
@@ -345,17 +329,6 @@ static bool find_id(bool group, const char *word, uint32_t *id) {
 
 _Static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t), "ids are 32 bits");
 
-static bool read_ids(const struct value *v, const struct words *w, uint32_t *ids) {
-	bool group = v->key->kind == KIND_GIDS, good = true;
-	for (size_t i = 0; i < w->n; i++)
-		if (!find_id(group, w->v[i], &ids[i]))
-			good = wrong(v,
-						 group ? "%s: there is no group \"%s\": write names or numbers, separated by spaces"
-							   : "%s: there is no user \"%s\": write names or numbers, separated by spaces",
-						 v->key->name, w->v[i]);
-	return good;
-}
-
 static bool set_ids(const struct value *v, struct access *a) {
 	struct words w = {0};
 	const char *why = NULL;
@@ -364,17 +337,23 @@ static bool set_ids(const struct value *v, struct access *a) {
 		if (*p == ',') *p = ' ';
 	if (!text || !words_split(&w, text, &why)) return wrong(v, "%s: %s", v->key->name, why ? why : "out of memory");
 	uint32_t *ids = calloc(w.n + 1, sizeof *ids);
-	bool ok = ids ? read_ids(v, &w, ids) : errors_add_memory(v->errors);
 	size_t n = w.n;
+	bool group = v->key->kind == KIND_GIDS, ok = ids || errors_add_memory(v->errors);
+	for (size_t i = 0; ids && i < n; i++)
+		if (!find_id(group, w.v[i], &ids[i]))
+			ok = wrong(v,
+					   group ? "%s: there is no group \"%s\": write names or numbers, separated by spaces"
+							 : "%s: there is no user \"%s\": write names or numbers, separated by spaces",
+					   v->key->name, w.v[i]);
 	words_free(&w);
 	if (!ok) {
 		free(ids);
 		return false;
 	}
-	uint32_t **to = v->key->kind == KIND_GIDS ? &a->gids : &a->uids;
+	uint32_t **to = group ? &a->gids : &a->uids;
 	free(*to);
 	*to = ids;
-	*(v->key->kind == KIND_GIDS ? &a->n_gids : &a->n_uids) = n;
+	*(group ? &a->n_gids : &a->n_uids) = n;
 	return true;
 }
 
@@ -384,7 +363,8 @@ static bool set(const struct value *v, void *to) {
 	case KIND_SOCKET:
 		return set_path(v, to);
 	case KIND_NAME:
-		return set_name(v, to);
+		return *v->text ? take_text(v, to, v->text)
+						: wrong(v, "%s is empty: write the name of a profile", v->key->name);
 	case KIND_LEVEL:
 		return set_level(v, to);
 	case KIND_COUNT:
@@ -397,7 +377,7 @@ static bool set(const struct value *v, void *to) {
 	case KIND_YESNO:
 		return set_yesno(v, to);
 	case KIND_CHOICE:
-		return set_choice(v, to, v->key->words[0], v->key->words[1]);
+		return set_choice(v, to);
 	case KIND_DIALECT:
 		return set_dialect(v);
 	case KIND_UIDS:

@@ -35,13 +35,6 @@ static bool check_id(struct span id, const char *where, const char *example, str
 	return true;
 }
 
-/* The id of a request to the client: always a string. */
-static bool check_answered(struct span id, struct error *error) {
-	if (!id.p) return error_set(error, "response.request_id is missing: write " ANSWER_EXAMPLE);
-	if (!span_is_string(id)) return error_set(error, "response.request_id is not a string: write " ANSWER_EXAMPLE);
-	return true;
-}
-
 /* --- Members ------------------------------------------------------------------------------------------------------ */
 
 #define FOUND 8
@@ -197,15 +190,6 @@ static bool check_user(struct survive *w, const struct message *m, struct error 
 	return true;
 }
 
-/* A client may add lines of the assistant to the conversation; a malformed one fails every later turn. */
-static bool check_assistant(struct survive *w, const struct message *m, struct error *error) {
-	struct span content = m->content;
-	if (!span_is_object(m->env.message) || !span_is_array(content))
-		return error_set(error, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
-	walk(w, SURVIVE_BLOCKS, content);
-	return true;
-}
-
 enum json_type { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
 
 static enum json_type type_of(struct span s) {
@@ -296,7 +280,9 @@ static bool check_answer(const struct message *m, struct error *error) {
 		return error_set(error, "`response` is %s: write " ANSWER_EXAMPLE, e->response.p ? "not an object" : "missing");
 	if (!e->inner_request_id.p && e->request_id.p)
 		return error_set(error, "request_id stands beside `response`, it belongs inside: write " ANSWER_EXAMPLE);
-	return check_answered(e->inner_request_id, error);
+	if (!e->inner_request_id.p) return error_set(error, "response.request_id is missing: write " ANSWER_EXAMPLE);
+	return span_is_string(e->inner_request_id) ||
+		   error_set(error, "response.request_id is not a string: write " ANSWER_EXAMPLE);
 }
 
 /* Without the metadata, known only to the child, this line stops it permanently. */
@@ -313,8 +299,12 @@ static bool check_system(const struct message *m, struct error *error) {
 /* For lines that routing passes on without reading them. */
 static bool check_other(struct survive *w, const struct message *m, struct span line, struct error *error) {
 	struct span type = m->env.type;
-	if (span_equals(type, "assistant")) return check_assistant(w, m, error);
 	if (span_equals(type, "system")) return check_system(m, error);
+	if (span_equals(type, "assistant")) { /* a malformed one in the conversation fails every later turn */
+		if (!span_is_object(m->env.message) || !span_is_array(m->content))
+			return error_set(error, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
+		walk(w, SURVIVE_BLOCKS, m->content);
+	}
 	if (span_equals(type, "update_environment_variables") && !span_is_object(span_member(line, "variables")))
 		return error_set(error, "`variables` is missing or no object: write \"variables\":{\"NAME\":\"value\"}");
 	return true;
@@ -342,11 +332,6 @@ bool survive_begin(struct survive *w, const struct message *m, struct span line,
 
 /* --- The walk ----------------------------------------------------------------------------------------------------- */
 
-static bool next_entry(struct survive_list *l, struct span *key, struct span *value) {
-	return l->kind == SURVIVE_BLOCKS ? span_next(l->list, &l->at, value)
-									 : span_next_member(l->list, &l->at, key, value);
-}
-
 static bool check_entry(struct survive *w, const struct survive_list *l, struct span key, struct span value,
 						struct error *error) {
 	switch (l->kind) {
@@ -365,7 +350,9 @@ bool survive_step(struct survive *w, size_t bytes, struct error *error) {
 		struct survive_list *l = &w->lists[w->n - 1];
 		struct span key = SPAN_NONE, value;
 		size_t from = l->at;
-		if (!next_entry(l, &key, &value)) {
+		bool found = l->kind == SURVIVE_BLOCKS ? span_next(l->list, &l->at, &value)
+											   : span_next_member(l->list, &l->at, &key, &value);
+		if (!found) {
 			if (--w->n && l->kind == SURVIVE_BLOCKS) w->lists[0].index++;
 			continue;
 		}
