@@ -79,15 +79,6 @@ static void lose(json_t **whole) {
 	*whole = NULL;
 }
 
-/* A failed call has freed the value. */
-static void set(json_t **object, const char *key, json_t *value) {
-	if (json_object_set_new_nocheck(*object, key, value) < 0) lose(object);
-}
-
-static void append(json_t **array, json_t *value) {
-	if (json_array_insert_new(*array, json_array_size(*array), value) < 0) lose(array);
-}
-
 /* An invalid value has its own error, or there is no memory. */
 static json_t *read_error(const char **error, const char *text) {
 	*error = text;
@@ -106,7 +97,8 @@ static json_t *read_string(struct span text, const char **error) {
 static json_t *read_array(struct span text, int depth, const char **error) {
 	json_t *array = json_array();
 	struct span item;
-	for (size_t at = 0; array && span_next(text, &at, &item);) append(&array, read_value(item, depth, error));
+	for (size_t at = 0; array && span_next(text, &at, &item);)
+		if (json_array_insert_new(array, json_array_size(array), read_value(item, depth, error)) < 0) lose(&array);
 	return array;
 }
 
@@ -118,10 +110,8 @@ static json_t *read_object(struct span text, int depth, const char **error) {
 		bool twice = key && json_object_get(object, key);
 		if (!key) *error = "a key holds \\u0000";
 		if (twice) *error = "a key stands twice in one object";
-		if (key && !twice)
-			set(&object, key, read_value(value, depth, error));
-		else
-			lose(&object);
+		bool good = key && !twice;
+		if (!good || json_object_set_new_nocheck(object, key, read_value(value, depth, error)) < 0) lose(&object);
 	}
 	return object;
 }
@@ -162,15 +152,9 @@ json_t *reply_read(struct span text, const char **error) {
 
 /* --- checking ----------------------------------------------------------------------------------------------------- */
 
-static bool all_strings(const json_t *array) {
-	size_t i;
-	json_t *item;
-	json_array_foreach(array, i, item) if (!json_is_string(item) ||
-										   strlen(json_string_value(item)) != json_string_length(item)) return false;
-	return true;
-}
-
 static bool is_type(const json_t *value, char type) {
+	const json_t *item;
+	size_t i;
 	switch (type) {
 	case 's':
 		return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
@@ -181,7 +165,8 @@ static bool is_type(const json_t *value, char type) {
 	case 'o':
 		return json_is_object(value);
 	case 'a':
-		return json_is_array(value) && all_strings(value);
+		json_array_foreach(value, i, item) if (!is_type(item, 's')) return false;
+		return json_is_array(value);
 	default:
 		return false;
 	}
@@ -270,25 +255,16 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 	return true;
 }
 
-struct standing {
-	const char *peer, *why, *agent_of; /* the last two: NULL if none */
-};
-
-static struct standing standing_of(const struct client *c) {
+void reply_put_peer(struct buf *b, const struct client *c) {
 	struct client *who = (struct client *)(uintptr_t)c; /* its origin may be checked again */
 	struct router *r = c->world;
 	const struct attachment *a = c->attachment;
 	enum trust t = a ? trust_in(r, a) : trust_of(r, who);
 	const char *why = t == TRUST_OWN || t == TRUST_OBSERVER ? NULL : trust_why(r, who);
 	const struct session *s = trust_session(r, who);
-	return (struct standing){trust_name(t), why, s ? s->name : NULL};
-}
-
-void reply_put_peer(struct buf *b, const struct client *c) {
-	struct standing is = standing_of(c);
-	notice_text(b, "peer", is.peer);
-	if (is.why) notice_text(b, "why", is.why);
-	if (is.agent_of) notice_text(b, "agent_of", is.agent_of);
+	notice_text(b, "peer", trust_name(t));
+	if (why) notice_text(b, "why", why);
+	if (s && s->name) notice_text(b, "agent_of", s->name);
 }
 
 void reply_put_client(struct buf *b, const struct client *c) {

@@ -154,15 +154,11 @@ static void verb_hello(struct request *q) {
 	reply(q, &b);
 }
 
-/* Return true if the owner has guards that refuse until it returns. */
-static bool is_away(const struct owner *o) {
-	return !o->holder && owner_guards(o) && !guards_stand_in(o);
-}
-
+/* Return true if an owner has guards that refuse until it returns. */
 static bool has_guard_away(const struct session *s) {
 	const struct owner *o;
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node)
-		if (is_away(o)) return true;
+		if (!o->holder && owner_guards(o) && !guards_stand_in(o)) return true;
 	return false;
 }
 
@@ -198,14 +194,6 @@ static size_t count(const char *list) {
 	return n;
 }
 
-/* Write the numbers of background work; lost tasks count as one. */
-static void put_counts(struct buf *b, struct session *s) {
-	size_t tasks = count(s->snapshot.tasks);
-	notice_number(b, "tasks", tasks ? (int64_t)tasks : s->progress.background);
-	notice_number(b, "timers", (int64_t)timers_count(&s->timers, now_real_ms()));
-	notice_number(b, "leftovers", (int64_t)descent_count(s->world, s));
-}
-
 #define SESSION_TEXT 512 /* bytes, estimated */
 
 static void put_sessions(struct buf *b, struct request *q) {
@@ -215,8 +203,11 @@ static void put_sessions(struct buf *b, struct request *q) {
 	for (struct session *s = q->router->sessions; s; s = s->hh.next) {
 		if (!trust_view_has(&view, s)) continue;
 		size_t at = b->len;
+		size_t tasks = count(s->snapshot.tasks);
 		put_session(b, s);
-		put_counts(b, s);
+		notice_number(b, "tasks", tasks ? (int64_t)tasks : s->progress.background); /* lost tasks count as one */
+		notice_number(b, "timers", (int64_t)timers_count(&s->timers, now_real_ms()));
+		notice_number(b, "leftovers", (int64_t)descent_count(s->world, s));
 		reply_end_entry(b, at);
 	}
 	reply_end_list(b);
@@ -706,18 +697,9 @@ static void clear_session(struct request *q, struct session *s, struct buf *clea
 	if (owners_clear_lost(s, q->client)) reply_item(cleared, s->name);
 }
 
-static void clear_daemon(struct request *q, struct buf *cleared) {
-	struct router *r = q->router;
-	if (r->guards_lost)
-		log_warn("client %llu: new sessions may run tools again, as nothing was lost",
-				 (unsigned long long)q->client->id);
-	r->guards_lost = false;
-	for (struct session *s = r->sessions; s; s = s->hh.next) clear_session(q, s, cleared);
-	r->events->changed(r);
-}
-
 static void verb_clear_lost(struct request *q) {
-	bool all = json_is_true(json_object_get(q->body, "daemon")), was = q->router->guards_lost;
+	struct router *r = q->router;
+	bool all = json_is_true(json_object_get(q->body, "daemon")), was = r->guards_lost;
 	struct session *s = NULL;
 	bool root = q->client->peer.uid == 0; /* approve_uids may exclude all own peers */
 	if (!root && trust_of(q->router, q->client) != TRUST_OWN) {
@@ -728,10 +710,16 @@ static void verb_clear_lost(struct request *q) {
 	if (!all && !(s = named_session(q))) return;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	reply_begin_list(&b, "cleared");
-	if (all)
-		clear_daemon(q, &b);
-	else
+	if (all) {
+		if (was)
+			log_warn("client %llu: new sessions may run tools again, as nothing was lost",
+					 (unsigned long long)q->client->id);
+		r->guards_lost = false;
+		for (s = r->sessions; s; s = s->hh.next) clear_session(q, s, &b);
+		r->events->changed(r);
+	} else {
 		clear_session(q, s, &b);
+	}
 	reply_end_list(&b);
 	notice_flag(&b, "daemon", all && was);
 	reply(q, &b);
@@ -778,12 +766,6 @@ static void verb_upgrade(struct request *q) {
 	host(q->router)->upgrade(host(q->router), q->client, q->id);
 }
 
-static void put_turns(struct buf *b, const struct histogram *took) {
-	notice_number(b, "loop_turns", (int64_t)took->n);
-	notice_number(b, "turn_longest_us", (int64_t)took->longest);
-	notice_number(b, "turn_p99_us", (int64_t)histogram_percentile(took, 99));
-}
-
 static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
 	struct trust_view view = trust_view(r, q->client);
@@ -812,7 +794,10 @@ static void verb_metrics(struct request *q) {
 	notice_number(&b, "turns", (int64_t)turns);
 	notice_number(&b, "tape_bytes", (int64_t)tape);
 	notice_number(&b, "rss", (int64_t)proc_rss(getpid()));
-	put_turns(&b, loop_turns(r->loop));
+	const struct histogram *took = loop_turns(r->loop);
+	notice_number(&b, "loop_turns", (int64_t)took->n);
+	notice_number(&b, "turn_longest_us", (int64_t)took->longest);
+	notice_number(&b, "turn_p99_us", (int64_t)histogram_percentile(took, 99));
 	notice_number(&b, "held_bytes", (int64_t)shares_held(&r->shares, SHARE_BYTES));
 	notice_number(&b, "requests", (int64_t)shares_held(&r->shares, SHARE_REQUESTS));
 	notice_number(&b, "share_exceeded", (int64_t)r->shares.refused);
