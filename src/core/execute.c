@@ -236,14 +236,6 @@ static bool child_checks(const struct session *s, const struct envelope *e) {
 		   calls->checks_calls(handshake_kept(s));
 }
 
-static void refuse_guarded(struct pending *p, const struct owner *guard) {
-	struct buf b = NOTICE_INIT;
-	char why[400];
-	snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
-	p->dialect->put_tool_deny(&b, p->request, why);
-	asks_answer_self(p, &b, "deny", why);
-}
-
 static void judge(struct pending *p, const struct attachment *a, const struct envelope *e) {
 	struct session *s = p->session;
 	struct span input = pending_part(p, ASK_PART_INPUT);
@@ -255,7 +247,11 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 		run(p, input, true);
 		asks_settle_own(p, a, "passed", "the child asks its guards and the approvers about it");
 	} else if (guard) {
-		refuse_guarded(p, guard);
+		struct buf b = NOTICE_INIT;
+		char why[400];
+		snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
+		p->dialect->put_tool_deny(&b, p->request, why);
+		asks_answer_self(p, &b, "deny", why);
 	} else if (own) {
 		run(p, input, false);
 		asks_settle_own(p, a, "allow", "the client that sent it is an approver");

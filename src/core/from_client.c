@@ -67,12 +67,6 @@ static bool is_duplicate(struct client *c, struct span id) {
 	return true;
 }
 
-static void on_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	if (!handshake_register(c, s, e)) return;
-	if (handshake_is_for_first(s, e)) warm_take_back(s->world->warm, s);
-	handshake_initialize(c, s, line, e);
-}
-
 static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					   const struct gate_row *row) {
 	if (is_duplicate(c, e->request_id)) return;
@@ -80,7 +74,9 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 	session_used(s);
 	switch (row->act) {
 	case ACT_INITIALIZE:
-		on_initialize(c, s, line, e);
+		if (!handshake_register(c, s, e)) break;
+		if (handshake_is_for_first(s, e)) warm_take_back(s->world->warm, s);
+		handshake_initialize(c, s, line, e);
 		break;
 	case ACT_KEPT:
 		if (kept_ask(c, s, line, e)) channels_open(c, line, e);
@@ -159,11 +155,6 @@ static bool is_verb(const struct message *m) {
 	return m->kind == MESSAGE_REQUEST && name.p && name.n >= n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
 }
 
-/* A line for one session must not run in another, even if the request fails. */
-static void note_choice(struct client *c, struct span subtype) {
-	if (span_equals(subtype, PLENUM_ATTACH)) client_choose(c);
-}
-
 /* Return true if the CLI would skip the refused line without an answer, and so does the daemon. */
 static bool skips_like_the_cli(const struct client *c, struct span body) {
 	return body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body);
@@ -223,11 +214,6 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	return false;
 }
 
-/* Return true if a prompt may be one more open request. False: the client was notified. */
-static bool may_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	return !is_duplicate(c, e->request_id) && requests_may_send(c, s, e, e->request_id, line.len);
-}
-
 /* Return true if the line names another conversation than the session's; the client was notified. */
 static bool is_of_another(struct client *c, const struct session *s, const struct message *m,
 						  const struct gate_row *row) {
@@ -246,23 +232,27 @@ static bool is_of_another(struct client *c, const struct session *s, const struc
 static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
 					 const struct message *m) {
 	struct session *s = a->session;
+	const struct envelope *e = &m->env;
 	struct gate_verdict v = {0};
 	if (!pass_gate(a, body, m, &v) || is_of_another(c, s, m, v.row)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		if (!notify_is_request(c, m) || may_prompt(c, s, line, &m->env)) intake_prompt(c, s, line, m);
+		if (notify_is_request(c, m) && /* it is one more open request */
+			(is_duplicate(c, e->request_id) || !requests_may_send(c, s, e, e->request_id, line.len)))
+			break;
+		intake_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
-		on_request(c, s, line, &m->env, v.row);
+		on_request(c, s, line, e, v.row);
 		break;
 	case MESSAGE_ANSWER:
-		asks_answer(c, line, &m->env);
+		asks_answer(c, line, e);
 		break;
 	case MESSAGE_CANCEL:
-		on_cancel(c, s, &m->env);
+		on_cancel(c, s, e);
 		break;
 	default:
-		on_other(c, s, line, &m->env, v.row);
+		on_other(c, s, line, e, v.row);
 		break;
 	}
 }
@@ -273,7 +263,8 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 	struct attachment *a = c->attachment;
 	const struct dialect *checked = c->dialect;
 	if (is_verb(m)) {
-		note_choice(c, m->env.inner_subtype);
+		/* A line for one session must not run in another, even if the request fails. */
+		if (span_equals(m->env.inner_subtype, PLENUM_ATTACH)) client_choose(c);
 		if (is_duplicate(c, id)) return;
 		r->events->verb(r, c, line, &m->env);
 		return;

@@ -77,16 +77,6 @@ void requests_pass_answer(const struct call *call, struct chunk line, const stru
 				splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 }
 
-/* A change may have changed more than was asked for. */
-static void learn_settings(struct session *s, const struct envelope *answer) {
-	const struct dialect *d = session_dialect(s);
-	struct report r = {0};
-	if (!d->read_settings) return;
-	d->read_settings(answer, &r);
-	snapshot_mode(&s->snapshot, r.mode);
-	snapshot_model(&s->snapshot, r.model);
-}
-
 void requests_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
@@ -96,7 +86,12 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
 		struct span told = d->confirmed ? d->confirmed(e) : SPAN_NONE;
 		if (!told.p) told = value;
 		snapshot_changed(&s->snapshot, d, call->what, told);
-		learn_settings(s, e);
+		if (d->read_settings) { /* the change may have changed more than was asked for */
+			struct report r = {0};
+			d->read_settings(e, &r);
+			snapshot_mode(&s->snapshot, r.mode);
+			snapshot_model(&s->snapshot, r.model);
+		}
 		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);
 		tell_change(call, told);
 	} else if (restores_mode(call)) {
@@ -244,13 +239,6 @@ void requests_need_change(struct client *c, const char *what) {
 	c->refused_change = strdup(what);
 }
 
-/* The child gets the change before the prompts behind it. */
-static void change_taken(struct client *c, const char *what) {
-	if (!c->refused_change || strcmp(c->refused_change, what) != 0) return;
-	free(c->refused_change);
-	c->refused_change = NULL;
-}
-
 /* Return the names of the members of an object, as a JSON array; the caller frees. NULL: no object, or no memory. */
 static char *keys_of(struct span object) {
 	struct buf b = NOTICE_INIT;
@@ -275,7 +263,11 @@ static char *shown_value(const struct gate_row *row, struct span object) {
 
 void requests_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
-	if (call->asker) change_taken(call->asker, row->what);
+	struct client *asker = call->asker;
+	if (asker && asker->refused_change && strcmp(asker->refused_change, row->what) == 0) {
+		free(asker->refused_change); /* the child gets the change before the prompts behind it */
+		asker->refused_change = NULL;
+	}
 	if (strcmp(row->what, PLENUM_WHAT_MODE) != 0) call->session->altered = true;
 	call->act = ACT_CHANGE;
 	call->what = row->what;

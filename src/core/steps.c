@@ -11,17 +11,6 @@
 #define WHY_MAX ((size_t)4096)
 #define NAME_WAIT 10000 /* ms for one answer; after that the id in the first line is compared */
 
-static void tell_conversation(struct session *s, bool another) {
-	status_publish_now(s);
-	if (another) {
-		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-		notice_text(&b, "what", "conversation_id");
-		notice_text(&b, "value", s->conversation_id);
-		notify_session(s, notice_end(&b));
-	}
-}
-
 /* Compare the child's own report, even if the command line named an id. */
 static struct session *other_holder(const struct session *s, const char *id) {
 	for (struct session *o = s->world->sessions; o; o = o->hh.next)
@@ -52,7 +41,13 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	session_set_resumed(s, resumed);
 	session_set_conversation(s, text);
 	snapshot_forget_init(&s->snapshot);
-	tell_conversation(s, another);
+	status_publish_now(s);
+	if (!another) return;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "conversation_id");
+	notice_text(&b, "value", s->conversation_id);
+	notify_session(s, notice_end(&b));
 }
 
 void steps_learn_conversation(struct session *s, struct span id) {

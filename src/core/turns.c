@@ -13,29 +13,21 @@
 
 #define NANO 1000000000
 
-static void put_uuid(struct buf *b, const char *uuid, bool first) {
-	if (!first) buf_putc(b, ',');
-	str_put_json(b, uuid, strlen(uuid));
-}
-
-static void put_asker(struct buf *b, const struct prompt *p, bool first) {
-	buf_printf(b, "%s{\"name\":", first ? "" : ",");
-	if (p->name)
-		str_put_json(b, p->name, strlen(p->name));
-	else
-		buf_puts(b, "null");
-	buf_printf(b, ",\"uid\":%u,\"client\":%llu}", p->uid, (unsigned long long)p->client);
-}
-
 struct turn {
 	struct buf uuids, clients;
 	size_t n;
 };
 
 static void turn_add(struct turn *t, const struct prompt *p) {
-	put_uuid(&t->uuids, p->uuid, t->n == 0);
-	put_asker(&t->clients, p, t->n == 0);
-	t->n++;
+	const char *comma = t->n++ ? "," : "";
+	buf_puts(&t->uuids, comma);
+	str_put_json(&t->uuids, p->uuid, strlen(p->uuid));
+	buf_printf(&t->clients, "%s{\"name\":", comma);
+	if (p->name)
+		str_put_json(&t->clients, p->name, strlen(p->name));
+	else
+		buf_puts(&t->clients, "null");
+	buf_printf(&t->clients, ",\"uid\":%u,\"client\":%llu}", p->uid, (unsigned long long)p->client);
 }
 
 /* Begin the notice, and free the turn. */
@@ -246,28 +238,26 @@ void turns_sent(struct session *s, struct prompt *p) {
 	tell_started(s, &t);
 }
 
-/* The child has taken or refused a prompt. Only the taken ones have a part in the end of its turn. */
-static void judged(struct session *s, struct prompt *p, bool good) {
-	if (!p || p->state != PROMPT_SENT) return;
-	if (good) {
-		s->prompts.replays = s->prompts.echoed = true;
-		turns_sent(s, p);
-	} else {
-		prompt_forget(&s->prompts, p);
-		session_changed(s);
-	}
-}
-
 /* The child has answered a prompt. line: data NULL: the answer was not read. */
 static void prompt_answered(struct call *call, struct chunk line, struct span is_error) {
 	struct session *s = call->session;
 	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
 	struct envelope end = {.is_error = is_error, .user_message_uuid = span_of(uuid)};
 	call_end(&s->calls, call);
-	if (session_dialect(s)->accepts_prompts)
-		judged(s, prompt_find(&s->prompts, end.user_message_uuid), !span_is_true(is_error));
-	else
+	if (!session_dialect(s)->accepts_prompts) {
 		turns_end(s, line, &end);
+		return;
+	}
+	/* The child has taken or refused the prompt. Only the taken ones have a part in the end of its turn. */
+	struct prompt *p = prompt_find(&s->prompts, end.user_message_uuid);
+	if (!p || p->state != PROMPT_SENT) return;
+	if (span_is_true(is_error)) {
+		prompt_forget(&s->prompts, p);
+		session_changed(s);
+	} else {
+		s->prompts.replays = s->prompts.echoed = true;
+		turns_sent(s, p);
+	}
 }
 
 void turns_answered(struct call *call, struct chunk line, const struct envelope *e) {
@@ -399,18 +389,14 @@ static bool never_ran(const struct session *s, const struct session_exit *e, con
 		   (p->state == PROMPT_SENT && (s->prompts.replays || !s->progress.got_line));
 }
 
-/* Return true if the child has never been ready for prompts. */
-static bool start_failed(const struct session *s, const struct session_exit *e) {
-	return session_has_steps(s) && (e->never_ran || s->unnamed);
-}
-
 void turns_failed(struct session *s, const struct session_exit *e, const char *text) {
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
-	bool last = s->world->shutting_down && session_has_steps(s); /* a request must get an answer */
+	bool steps = session_has_steps(s), last = s->world->shutting_down && steps; /* a request must get an answer */
+	bool start_failed = steps && (e->never_ran || s->unnamed); /* the child has never been ready for prompts */
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		bool lost = !s->want_child &&
-					(last || handshake_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
+					(last || handshake_holds_prompt(s, p) || start_failed); /* with what it waits for */
 		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))
@@ -420,20 +406,15 @@ void turns_failed(struct session *s, const struct session_exit *e, const char *t
 	}
 }
 
-/* Answer the request of a prompt that does not run. */
-static void answer_cancelled(struct session *s, struct call *call) {
-	struct buf b = NOTICE_INIT;
-	if (call->asker) {
-		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
-		client_post(call->asker, notice_chunk(&b));
-	}
-	call_end(&s->calls, call);
-}
-
 void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	notify_prompt(s, "prompt_cancelled", p, by);
-	if (call) answer_cancelled(s, call);
+	if (call && call->asker) {
+		struct buf b = NOTICE_INIT;
+		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
+		client_post(call->asker, notice_chunk(&b));
+	}
+	if (call) call_end(&s->calls, call);
 	if (p->state == PROMPT_HELD)
 		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
 	else

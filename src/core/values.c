@@ -169,10 +169,6 @@ static bool is_comparison(const struct value_words *c, size_t i) {
 	return i < c->n && is_in(" = == != < > =~ -nt -ot -ef -eq -ne -lt -le -gt -ge ", c->words[i]);
 }
 
-static bool is_numeric(const char *word) {
-	return is_in(" -eq -ne -lt -le -gt -ge ", word);
-}
-
 /* -f FILE and the like: the next word is no operator. */
 static bool is_unary(const char *word) {
 	return word[0] == '-' && IS_IN(word[1], LETTERS) && !word[2] && !IS_IN(word[1], "aovR");
@@ -259,7 +255,7 @@ static void take_names(struct values *v, const struct value_words *c) {
 /* [[ a -eq b ]]: the operands are arithmetic. */
 static void take_comparison(struct values *v, const struct value_words *c) {
 	for (size_t i = 1; i < c->n; i++) {
-		if (!is_numeric(c->words[i])) continue;
+		if (!is_in(" -eq -ne -lt -le -gt -ge ", c->words[i])) continue;
 		values_evaluate(v, c->words[i - 1], c->kinds[i - 1], c->refs, c->n_refs);
 		if (i + 1 < c->n) values_evaluate(v, c->words[i + 1], c->kinds[i + 1], c->refs, c->n_refs);
 	}
