@@ -51,11 +51,6 @@ void attachment_ready(struct router *r, struct attachment *a) {
 	asks_offer(a);
 }
 
-static void free_attachment(struct attachment *a) {
-	names_free(&a->tools);
-	free(a);
-}
-
 /* A client that only leaves the session gets an error for each open request. */
 static void end_calls_of(struct session *s, struct client *c) {
 	struct call *call;
@@ -103,7 +98,8 @@ void attachment_leave(struct client *c, const char *why) {
 	owners_leave(a);
 	bool unused = s->by_client && !s->conversation_id && !s->n_attachments; /* its client began nothing */
 	bool ephemeral = (a->ephemeral || unused) && !s->removed;
-	free_attachment(a);
+	names_free(&a->tools);
+	free(a);
 	if (c->carrier) client_close(c); /* it has no other use */
 	session_used(s);
 	session_changed(s);

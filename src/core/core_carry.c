@@ -145,20 +145,6 @@ static void charge_again(struct session *s) {
 		if (one->held.data) one->payer = share_take(&s->world->shares, one->uid, SHARE_BYTES, one->held.len);
 }
 
-/* Tasks due at the end of this turn. */
-static void carry_end(struct carry *c, struct session *s) {
-	bool over = !list_empty(&s->over_task.node);
-	CARRY(c, over);
-	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
-}
-
-static void carry_stall(struct carry *c, struct session *s) {
-	CARRY(c, s->stall.told);
-	CARRY(c, s->stall.since);
-	int64_t left = carry_left(c, s->stall.timer);
-	if (!c->saving && left >= 0) stall_watch(s, left);
-}
-
 static void on_call_timer(void *arg) {
 	const struct call *call = arg;
 	if (call->purpose == CALL_STEP)
@@ -177,9 +163,14 @@ static void carry_parts(struct carry *c, struct session *s) {
 	handshake_carry(c, s);
 	if (!c->saving) charge_again(s);
 	if (carry_left(c, s->pace.timer) >= 0) pace_watch(s);
-	carry_stall(c, s);
+	CARRY(c, s->stall.told);
+	CARRY(c, s->stall.since);
+	int64_t left = carry_left(c, s->stall.timer);
+	if (!c->saving && left >= 0) stall_watch(s, left);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
-	carry_end(c, s);
+	bool over = !list_empty(&s->over_task.node); /* tasks due at the end of this turn */
+	CARRY(c, over);
+	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
 }
 
 static void save_session(struct carry *c, struct session *s) {

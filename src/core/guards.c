@@ -38,25 +38,20 @@ static bool has_guards(const struct owner *o) {
 }
 
 /* proven: for each entry, in this order, whether a child has taken it. */
-static void put_entries(const struct dialect_hooks *d, struct bundle *events, struct bundle *proven,
-						const struct owner *o) {
-	const struct hook_entry *e;
-	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
-		if (!e->guard) continue;
-		struct buf *flags = bundle_part(proven, e->event);
-		put_entry(d, bundle_part(events, e->event), e);
-		buf_printf(flags, "%s%s", flags->len ? "," : "", e->proven ? "true" : "false");
-	}
-}
-
 static void put_owner(const struct dialect_hooks *d, struct buf *b, const struct owner *o) {
 	struct bundle events = {0}, proven = {0};
+	const struct hook_entry *e;
 	buf_printf(b, "%s{\"uid\":%u,\"name\":", b->len ? "," : "[", o->uid);
 	if (o->name)
 		str_put_json(b, o->name, strlen(o->name));
 	else
 		buf_puts(b, "null");
-	put_entries(d, &events, &proven, o);
+	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
+		if (!e->guard) continue;
+		struct buf *flags = bundle_part(&proven, e->event);
+		put_entry(d, bundle_part(&events, e->event), e);
+		buf_printf(flags, "%s%s", flags->len ? "," : "", e->proven ? "true" : "false");
+	}
 	buf_puts(b, ",\"hooks\":");
 	bundle_put(&events, b);
 	buf_puts(b, ",\"proven\":[");
@@ -79,18 +74,11 @@ bool guards_text(const struct registry *r, char **text) {
 	return ok;
 }
 
-/* Flags are in the order of the text. An entry that one child has taken is not why another refuses its table. */
-static void restore_proven(struct owner *o, struct span flags) {
-	struct hook_entry *e;
-	struct span flag;
-	size_t at = 0;
-	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
-		e->proven = span_next(flags, &at, &flag) && span_is_true(flag);
-}
-
 static bool restore_owner(struct registry *r, struct session *s, struct loop *loop, struct span text,
 						  void (*on_grace)(void *)) {
-	struct span name = span_member(text, "name");
+	struct span name = span_member(text, "name"), flags = span_member(text, "proven"), flag;
+	struct hook_entry *e;
+	size_t at = 0;
 	int64_t uid;
 	if (!span_int(span_member(text, "uid"), &uid) || uid < 0 || uid > UINT32_MAX) return false;
 	_cleanup_free_ char *own = span_is_string(name) ? span_dup(name, NULL) : NULL;
@@ -100,7 +88,9 @@ static bool restore_owner(struct registry *r, struct session *s, struct loop *lo
 		owner_free(r, o);
 		return false;
 	}
-	restore_proven(o, span_member(text, "proven"));
+	/* Flags are in the order of the text. An entry that one child has taken is not why another refuses its table. */
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+		e->proven = span_next(flags, &at, &flag) && span_is_true(flag);
 	return true;
 }
 

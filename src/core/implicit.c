@@ -61,16 +61,6 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	return NULL;
 }
 
-/* The line has waited for the start of its session. */
-static struct session *awaited_implicitly(struct client *c, struct span id, struct chunk line) {
-	struct error error;
-	const char *code;
-	bool made;
-	struct session *s = starts_awaited(c, line, &made, &code, &error);
-	if (code) notify_fail(c, id, code, "%s", error.text);
-	return s;
-}
-
 /* Return the default profile. An editor starts its agent without a word to the daemon: it gets the first one of its
  * dialect. */
 static const struct profile *implicit_profile(const struct router *r, const struct client *c) {
@@ -84,8 +74,16 @@ static const struct profile *implicit_profile(const struct router *r, const stru
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id,
 										struct chunk line) {
 	const struct profile *p = implicit_profile(r, c);
-	if (c->starting) return awaited_implicitly(c, id, line);
-	struct session *s = router_named(r, name);
+	struct session *s;
+	if (c->starting) { /* the line has waited for the start of its session */
+		struct error error;
+		const char *code;
+		bool made;
+		s = starts_awaited(c, line, &made, &code, &error);
+		if (code) notify_fail(c, id, code, "%s", error.text);
+		return s;
+	}
+	s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
 	if (!trust_is_closed_to(s, c)) {
 		if (session_dialect(s)->frame != c->dialect->frame) {

@@ -18,16 +18,12 @@
 
 static void on_lag_timer(void *arg);
 
-/* Return the time between two checks of clients far behind: a short client_lag_soft_time is kept to within a half. */
-static int64_t lag_tick(const struct session *s) {
-	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
-	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
-}
-
 /* Without memory for the timer the next read tries again. */
 void pace_watch(struct session *s) {
+	int64_t quarter = s->settings->limits.client_lag_soft_time / 4; /* a short one is kept to within a half */
 	if (!loop_timer_make(&s->pace.timer, s->loop, on_lag_timer, s)) return;
-	if (!loop_timer_pending(s->pace.timer)) loop_timer_set(s->pace.timer, lag_tick(s));
+	if (!loop_timer_pending(s->pace.timer))
+		loop_timer_set(s->pace.timer, MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS));
 }
 
 static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
@@ -39,13 +35,6 @@ static void log_lag(const struct session *s, const struct client *c, int64_t age
 	const char *fields[] = {"session",  s->name, "uid", uid,  "pid", pid, "program",
 							c->program, "bytes", bytes, "ms", ms,    NULL};
 	log_event(LOG_WARN, what, fields);
-}
-
-/* Log the client that stops the output for all, long before the soft limit or lag_wait. */
-static void name_holder(const struct session *s, struct attachment *a, int64_t age) {
-	if (age < STANDSTILL_MS || a->lag.waited_told) return;
-	a->lag.waited_told = true;
-	log_lag(s, a->client, age, "the child is held up for a client that does not read");
 }
 
 /* Return true if the child must wait for the client, which asked for it. It must read a piece of the tape within each
@@ -63,8 +52,12 @@ static bool holds_up(const struct session *s, struct attachment *a, uint64_t beh
 		a->lag.waited_since = now;
 		a->lag.waited_from = c->bytes_out;
 	}
-	name_holder(s, a, now - a->lag.waited_since);
-	return now - a->lag.waited_since < s->settings->limits.lag_wait;
+	int64_t age = now - a->lag.waited_since;
+	if (age >= STANDSTILL_MS && !a->lag.waited_told) { /* long before the soft limit or lag_wait */
+		a->lag.waited_told = true;
+		log_lag(s, a->client, age, "the child is held up for a client that does not read");
+	}
+	return age < s->settings->limits.lag_wait;
 }
 
 /* Return the lag in bytes; many short lines fill a tape by their number. */
@@ -139,23 +132,15 @@ void pace_overtaken(struct client *c, uint64_t from, uint64_t to) {
 	post_gap(c, a->session, from, to);
 }
 
-/* Notify once for any duration: it is bounded by lag_wait and the tape. */
-static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
-	struct client *c = a->client;
-	notify_present(s, lag_notice(s, c, age), a);
-	client_tell_first(c, lag_notice(s, c, age));
-	log_lag(s, c, age, "a client that is to be waited for is too far behind");
-	a->lag.behind_since = BEHIND_TOLD;
-}
-
 static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
-	if (a->on_lag == LAG_WAIT) {
-		tell_waited(s, a, age);
-		return;
-	}
 	notify_present(s, lag_notice(s, c, age), a);
 	client_tell_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
+	if (a->on_lag == LAG_WAIT) { /* notified once for any duration: it is bounded by lag_wait and the tape */
+		log_lag(s, c, age, "a client that is to be waited for is too far behind");
+		a->lag.behind_since = BEHIND_TOLD;
+		return;
+	}
 	a->lag.behind_since = now_ms();
 	uint64_t from = c->cursor, to = s->tape.next - 1;
 	if (a->on_lag == LAG_CLOSE) {

@@ -20,25 +20,15 @@ size_t pool_children(const struct router *r) {
 	return router_children(r) + warm_running(r->warm);
 }
 
-/* Count without the prestarted children and those being ended. */
-static size_t count_children(const struct router *r) {
-	size_t n = 0;
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->starting || (s->agent && !s->stopping);
-	return n;
-}
-
-static bool send_to_sleep(struct router *r, const struct session *but) {
-	struct session *oldest = oldest_idle(r, but);
-	if (!oldest) return false;
-	log_info("session %s: goes to sleep, there are more than %zu children (max_children)", oldest->label,
-			 r->settings->max_children);
-	session_stop(oldest, false, THEN_SLEEP);
-	return true;
-}
-
 void pool_keep_to_limit(struct router *r, const struct session *but) {
-	size_t n = count_children(r);
-	while (n > r->settings->max_children && send_to_sleep(r, but)) n--;
+	size_t n = 0, max = r->settings->max_children;
+	struct session *oldest;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) /* without prestarted children and ending ones */
+		n += s->starting || (s->agent && !s->stopping);
+	for (; n > max && (oldest = oldest_idle(r, but)) != NULL; n--) {
+		log_info("session %s: goes to sleep, there are more than %zu children (max_children)", oldest->label, max);
+		session_stop(oldest, false, THEN_SLEEP);
+	}
 }
 
 void pool_relieve(struct router *r) {

@@ -45,13 +45,6 @@ static uint64_t hash_of(const struct session *s) {
 	return mix(h, s->child_no << 2 | (uint64_t)(s->agent != NULL) << 1 | (s->starting != NULL));
 }
 
-/* Return true if the session's child was not counted before. */
-static bool is_one_more(struct session *s) {
-	bool before = s->counted;
-	s->counted = s->agent || s->starting;
-	return s->counted && !before;
-}
-
 static void mark(struct session *s) {
 	struct router *r = s->world;
 	uint64_t hash = hash_of(s);
@@ -78,7 +71,9 @@ void reconcile(struct session *s) {
 	bool due = session_state_due(s);
 	if (due) status_publish(s);
 	handshake_restart(s);
-	bool one_more = is_one_more(s);
+	bool before = s->counted;
+	s->counted = s->agent || s->starting;
+	bool one_more = s->counted && !before;
 	if (one_more) warm_make_room(r->warm);
 	if (one_more || (due && s->told_state == SESSION_IDLE)) pool_keep_to_limit(r, s);
 	session_pace(s);

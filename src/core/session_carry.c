@@ -5,29 +5,13 @@
  */
 #include "core/session_parts.h"
 
-static void carry_process(struct carry *c, struct agent *a) {
+static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, a->child.pid);
 	CARRY(c, a->child.start);
 	CARRY(c, a->child.was);
 	carry_fd(c, &a->child.in, S_IFSOCK);
 	carry_fd(c, &a->child.out, 0); /* a socket, or a pipe (profile.stdout) */
 	carry_fd(c, &a->child.err, 0);
-}
-
-static void carry_progress(struct carry *c, struct agent *a) {
-	CARRY(c, a->exited);
-	CARRY(c, a->eof);
-	CARRY(c, a->exit_status);
-	CARRY(c, a->started_at);
-	CARRY(c, a->exited_at);
-	CARRY(c, a->heard_at);
-	CARRY(c, a->read_paused);
-	CARRY(c, a->bom_seen);
-	carry_lines(c, &a->out);
-}
-
-static void carry_child(struct carry *c, struct session *s, struct agent *a) {
-	carry_process(c, a);
 	CARRY(c, s->child_no);
 	carry_text(c, &a->name);
 	CARRY(c, a->place.program);
@@ -37,7 +21,15 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, s->untouched);
 	bool there = s->agent != NULL;
 	CARRY(c, there);
-	carry_progress(c, a);
+	CARRY(c, a->exited);
+	CARRY(c, a->eof);
+	CARRY(c, a->exit_status);
+	CARRY(c, a->started_at);
+	CARRY(c, a->exited_at);
+	CARRY(c, a->heard_at);
+	CARRY(c, a->read_paused);
+	CARRY(c, a->bom_seen);
+	carry_lines(c, &a->out);
 	if (there) s->agent = a;
 	queue_carry(c, &s->in);
 	queue_carry(c, &s->later);
@@ -45,13 +37,6 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, s->waits);
 	CARRY(c, s->replays);
 	CARRY(c, s->by_client);
-}
-
-static void carry_memo(struct carry *c, struct memo *m) {
-	char *text = c->saving ? memo_text(m, true) : NULL;
-	carry_text(c, &text);
-	if (!c->saving) memo_restore(m, text);
-	free(text);
 }
 
 static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
@@ -94,12 +79,6 @@ static void carry_start(struct carry *c, struct session *s) {
 	CARRY_UPTO(c, s->start_result, CHILD_TIMEOUT);
 }
 
-static void carry_names(struct carry *c, struct session *s) {
-	carry_text(c, &s->conversation_id);
-	carry_text(c, &s->resumed_id);
-	carry_text(c, &s->version);
-}
-
 static void carry_counters(struct carry *c, struct session *s, struct agent *a) {
 	carry_timer(c, &a->idle_timer);
 	CARRY(c, s->used_at);
@@ -131,7 +110,9 @@ void session_carry(struct carry *c, struct session *s) {
 	}
 	struct agent *a = s->agent ? s->agent : session_new_agent(s);
 	carry_mark(c, "session");
-	carry_names(c, s);
+	carry_text(c, &s->conversation_id);
+	carry_text(c, &s->resumed_id);
+	carry_text(c, &s->version);
 	if (!a) {
 		carry_fail(c, "out of memory");
 		return;
@@ -145,7 +126,10 @@ void session_carry(struct carry *c, struct session *s) {
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
-	carry_memo(c, &s->memo);
+	char *memo = c->saving ? memo_text(&s->memo, true) : NULL;
+	carry_text(c, &memo);
+	if (!c->saving) memo_restore(&s->memo, memo);
+	free(memo);
 	session_carry_timers(c, &s->timers);
 	prompts_carry(c, &s->prompts);
 }

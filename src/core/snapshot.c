@@ -11,31 +11,14 @@
 
 #define WORD_MAX 256 /* a mode or a model */
 
-/* Return a copy; NULL: too long, invalid JSON (only its brackets were counted so far), or no memory. */
-static char *keep(struct span json, size_t max) {
-	return json.p && json.n <= max && valid_span(json) ? strndup(json.p, json.n) : NULL;
-}
-
+/* Keep a copy; NULL: too long, invalid JSON (only its brackets were counted so far), or no memory. */
 static void take(char **text, struct span json, size_t max) {
 	free(*text);
-	*text = keep(json, max);
+	*text = json.p && json.n <= max && valid_span(json) ? strndup(json.p, json.n) : NULL;
 }
 
 static bool is_kept(struct span init) {
 	return init.n <= LIMITS_KEPT_INIT && valid_span(init);
-}
-
-static void take_init(struct snapshot *sn, struct span line, const struct report *r) {
-	snapshot_forget_init(sn);
-	if (is_kept(line)) sn->init = chunk_copy(line.p, line.n);
-	take(&sn->model, r->model, WORD_MAX);
-}
-
-static void take_tasks(struct snapshot *sn, struct span tasks) {
-	bool any = span_element(tasks, 0).p != NULL;
-	sn->tasks_told = true;
-	take(&sn->tasks, any ? tasks : SPAN_NONE, LIMITS_KEPT_TASKS);
-	sn->tasks_lost = any && !sn->tasks;
 }
 
 /* Rewrite the list without this line's task, which is then at its end or has ended. */
@@ -63,13 +46,21 @@ static void rewrite_tasks(struct snapshot *sn, const struct dialect *d, struct s
 void snapshot_read(struct snapshot *sn, const struct dialect *d, struct chunk line, const struct report *r) {
 	struct span body = splice_body(line);
 	if (r->resets) snapshot_forget_init(sn);
-	if (r->begins) take_init(sn, body, r);
+	if (r->begins) {
+		snapshot_forget_init(sn);
+		if (is_kept(body)) sn->init = chunk_copy(body.p, body.n);
+		take(&sn->model, r->model, WORD_MAX);
+	}
 	snapshot_mode(sn, r->mode);
 	if (!r->begins) snapshot_model(sn, r->model);
-	if (r->tasks == REPORT_TASKS)
-		take_tasks(sn, r->task);
-	else if (r->tasks && !sn->tasks_told && span_is_string(r->task)) /* reported one by one */
+	if (r->tasks == REPORT_TASKS) {
+		bool any = span_element(r->task, 0).p != NULL;
+		sn->tasks_told = true;
+		take(&sn->tasks, any ? r->task : SPAN_NONE, LIMITS_KEPT_TASKS);
+		sn->tasks_lost = any && !sn->tasks;
+	} else if (r->tasks && !sn->tasks_told && span_is_string(r->task)) { /* reported one by one */
 		rewrite_tasks(sn, d, body, r);
+	}
 }
 
 void snapshot_taped(struct snapshot *sn, uint64_t seq) {
@@ -110,14 +101,6 @@ void snapshot_set_strict(struct snapshot *sn, const struct dialect *d, const cha
 	sn->strict = known ? str_printf("\"%s\"", known) : NULL;
 }
 
-/* If a child died before it reported its mode, keep the mode of its predecessor. */
-static void keep_strict(struct snapshot *sn, const struct dialect *d) {
-	if (!sn->mode) return;
-	free(sn->strict);
-	sn->strict = snapshot_strict(sn, d) ? sn->mode : NULL;
-	if (sn->strict) sn->mode = NULL;
-}
-
 static void drop(struct snapshot *sn) {
 	chunk_drop(&sn->init);
 	free(sn->mode);
@@ -128,7 +111,11 @@ static void drop(struct snapshot *sn) {
 }
 
 void snapshot_child_gone(struct snapshot *sn, const struct dialect *d) {
-	keep_strict(sn, d);
+	if (sn->mode) { /* a child that died before it reported its mode leaves that of its predecessor */
+		free(sn->strict);
+		sn->strict = snapshot_strict(sn, d) ? sn->mode : NULL;
+		if (sn->strict) sn->mode = NULL;
+	}
 	drop(sn);
 }
 

@@ -143,12 +143,6 @@ static void tell_stalled(struct session *s, int64_t quiet) {
 	notify_alert(s, &(struct alert){.kind = ALERT_STALLED, .tool = tool, .summary = summary});
 }
 
-static void tell_resumed(struct session *s) {
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_RESUMED, s->name);
-	notify_session(s, notice_end(&b));
-}
-
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
 static void on_timer(void *arg) {
@@ -196,6 +190,8 @@ void stall_line(struct session *s) {
 	if (s->agent) st->since = s->agent->heard_at;
 	if (LIKELY(!st->told)) return;
 	st->told = false;
-	tell_resumed(s);
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_RESUMED, s->name);
+	notify_session(s, notice_end(&b));
 	stall_watch(s, s->profile->stall_after);
 }

@@ -382,10 +382,10 @@ static uint64_t program_of(const struct spare *one) {
 	return one->session->agent->place.program;
 }
 
-/* End spares with a program that was updated since: they make room for others. Those are kept if only the requester's
- * own PATH has another program. */
-static void drop_outdated(struct stock *k, const struct session *s) {
+static struct spare *choose(struct stock *k, const struct session *s) {
 	struct spare *one;
+	/* End spares with a program that was updated since: they make room for others. Those are kept if only the
+	 * requester's own PATH has another program. */
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 		if (!fits(one, s) || program_of(one) == s->launch.place.program) continue;
 		if ((program_of(one) ^ s->launch.place.program) & 1) continue;
@@ -393,11 +393,6 @@ static void drop_outdated(struct stock *k, const struct session *s) {
 		end_spare(one, false);
 		refill(k, REFILL_MS);
 	}
-}
-
-static struct spare *choose(struct stock *k, const struct session *s) {
-	struct spare *one;
-	drop_outdated(k, s);
 	LIST_FOR_EACH (one, &k->spares, struct spare, node)
 		if (fits(one, s) && program_of(one) == s->launch.place.program) return one;
 	return NULL;
