@@ -23,7 +23,10 @@ static void see_off(int fd) {
 	}
 }
 
-static void tell(int fd, const char *code, const char *text) {
+void excuse_client(int listener, const char *code, const char *text) {
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	struct peer peer;
+	if (fd < 0 || fd_peer(fd, &peer) != 0 || (peer.uid != geteuid() && peer.uid != 0)) return;
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, NULL, code, text);
 	notice_number(&b, "line", 0);
@@ -31,12 +34,6 @@ static void tell(int fd, const char *code, const char *text) {
 	struct iovec iov = {(void *)(uintptr_t)line.data, line.len};
 	if (line.data && fd_sendv(fd, &iov, 1) > 0) see_off(fd);
 	chunk_drop(&line);
-}
-
-void excuse_client(int listener, const char *code, const char *text) {
-	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	struct peer peer;
-	if (fd >= 0 && fd_peer(fd, &peer) == 0 && (peer.uid == geteuid() || peer.uid == 0)) tell(fd, code, text);
 }
 
 bool excuse_await(int listener, int ms) {

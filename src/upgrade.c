@@ -195,16 +195,13 @@ struct trial {
 	int out[2], report[2]; /* its output; errno of a failed exec */
 };
 
-static void reset_handlers(void) {
-	static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
-	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) sigaction(handled[i], &dfl, NULL);
-}
-
 static _Noreturn void run_trial(const void *arg, pid_t parent) {
+	static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
 	const struct trial *t = arg;
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
-	reset_handlers(); /* before the mask lets a handler run */
+	/* Reset the handlers before the mask lets one run. */
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) sigaction(handled[i], &dfl, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -257,13 +254,6 @@ static bool watch_trial(struct trial *t, pid_t pid, struct error *error) {
 	return ok;
 }
 
-static void close_pipes(struct trial *t) {
-	for (int i = 0; i < 2; i++) {
-		if (t->out[i] >= 0) close(t->out[i]);
-		if (t->report[i] >= 0) close(t->report[i]);
-	}
-}
-
 static bool try_it(const struct upgrade *u, const struct carry *state, struct error *error) {
 	struct trial t = {.u = u, .state = state, .out = {-1, -1}, .report = {-1, -1}};
 	bool ok = false;
@@ -277,7 +267,10 @@ static bool try_it(const struct upgrade *u, const struct carry *state, struct er
 		else
 			ok = watch_trial(&t, pid, error);
 	}
-	close_pipes(&t);
+	for (int i = 0; i < 2; i++) {
+		if (t.out[i] >= 0) close(t.out[i]);
+		if (t.report[i] >= 0) close(t.report[i]);
+	}
 	free(t.cmd.argv);
 	return ok;
 }

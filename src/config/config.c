@@ -120,14 +120,6 @@ static void on_section(struct inifile_user *user, const char *name, int line) {
 								   "there is no section [%s]: write [daemon], [limits] or [profile NAME]", name);
 }
 
-static void fail_key(struct loader *l, const char *name, int line) {
-	struct buf known = BUF_INIT(4096);
-	keys_list(l->section, &known);
-	errors_add(l->errors, at(l, line), "there is no key \"%s\" in [%s]; its keys are: %s", name, l->section_name,
-			   known.failed ? "" : known.data);
-	buf_free(&known);
-}
-
 static void on_member(struct inifile_user *user, const char *name, const char *value, int line) {
 	struct loader *l = CONTAINER_OF(user, struct loader, user);
 	if (!l->section_name)
@@ -136,7 +128,11 @@ static void on_member(struct inifile_user *user, const char *name, const char *v
 	if (!l->in_section) return;
 	const struct key *key = keys_find(l->section, name, strlen(name));
 	if (!key) {
-		fail_key(l, name, line);
+		struct buf known = BUF_INIT(4096);
+		keys_list(l->section, &known);
+		errors_add(l->errors, at(l, line), "there is no key \"%s\" in [%s]; its keys are: %s", name, l->section_name,
+				   known.failed ? "" : known.data);
+		buf_free(&known);
 		return;
 	}
 	const struct place *before = find_given(l, l->section_name, name);
@@ -164,7 +160,18 @@ static bool check_owner(struct loader *l, const struct file *f) {
 	return true;
 }
 
-static void read_text(struct loader *l, const struct file *f) {
+static void load_file(struct loader *l, const struct file *f) {
+	l->file = f->path;
+	if (f->error) {
+		errors_add(l->errors, at(l, 0), "%s", strerror(f->error));
+		return;
+	}
+	if (!words_add(&l->s->files, f->path)) {
+		fail_memory(l);
+		return;
+	}
+	l->file = l->s->files.v[l->s->files.n - 1];
+	if (!check_owner(l, f)) return;
 	FILE *stream = f->n ? fmemopen((char *)(uintptr_t)f->text, f->n, "r") : NULL;
 	l->in_section = false;
 	if (stream) inifile_read(stream, l->file, &l->user, l->errors);
@@ -172,18 +179,6 @@ static void read_text(struct loader *l, const struct file *f) {
 	if (f->n && !stream) fail_memory(l);
 	free(l->section_name);
 	l->section_name = NULL;
-}
-
-static void load_file(struct loader *l, const struct file *f) {
-	l->file = f->path;
-	if (f->error) {
-		errors_add(l->errors, at(l, 0), "%s", strerror(f->error));
-	} else if (!words_add(&l->s->files, f->path)) {
-		fail_memory(l);
-	} else {
-		l->file = l->s->files.v[l->s->files.n - 1];
-		if (check_owner(l, f)) read_text(l, f);
-	}
 }
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
@@ -216,14 +211,6 @@ static void check_command(struct loader *l, const struct profile *p) {
 			   "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);
 }
 
-static void check_whole(struct loader *l) {
-	for (size_t i = 0; i < l->s->n_profiles; i++) {
-		check_warm(l, &l->s->profiles[i]);
-		check_command(l, &l->s->profiles[i]);
-	}
-	check_default(l);
-}
-
 /* --- Content of the files
  * ------------------------------------------------------------------------------------------- */
 
@@ -237,7 +224,11 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 	}
 	while (files_next(&at, end, &f)) load_file(&l, &f);
 	if (at != end) fail_memory(&l);
-	check_whole(&l);
+	for (size_t i = 0; i < l.s->n_profiles; i++) {
+		check_warm(&l, &l.s->profiles[i]);
+		check_command(&l, &l.s->profiles[i]);
+	}
+	check_default(&l);
 	for (size_t i = 0; i < l.n_given; i++) free(l.given[i].member);
 	free(l.given);
 	if (!errors->n) return l.s;

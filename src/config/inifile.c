@@ -104,13 +104,6 @@ static void take_section(struct inifile *f, char *start) {
 	memcpy(f->text, "[]", f->len = 2);
 }
 
-static void take_text(struct inifile *f, char *start) {
-	strip_comment(start);
-	f->len = strlen(f->text);
-	while (f->len && strchr(" \t", f->text[f->len - 1])) f->len--;
-	f->text[f->len] = 0;
-}
-
 /* Classify a line. A section indented below a member continues that member, as in inih. */
 static void take_line(struct inifile *f) {
 	f->text[strcspn(f->text, "\r\n")] = 0;
@@ -119,22 +112,22 @@ static void take_line(struct inifile *f) {
 	if (f->at.line == 1 && strncmp(start, "\xef\xbb\xbf", 3) == 0) start += 3;
 	f->len = f->given = 0;
 	f->unheard = *start && !strchr(";#", *start);
-	if (*start == '[' && !(f->indented && (f->name || f->skip)))
+	if (*start == '[' && !(f->indented && (f->name || f->skip))) {
 		take_section(f, start);
-	else if (f->unheard)
-		take_text(f, start);
-}
-
-/* Report the previous line if inih found nothing in it. */
-static void judge_line(struct inifile *f) {
-	if (!f->unheard || (f->indented && f->skip)) return;
-	finish_member(f);
-	f->skip = true;
-	errors_add(f->errors, f->at, "this is neither a section nor a member: write [SECTION] or KEY = VALUE");
+	} else if (f->unheard) {
+		strip_comment(start);
+		f->len = strlen(f->text);
+		while (f->len && strchr(" \t", f->text[f->len - 1])) f->len--;
+		f->text[f->len] = 0;
+	}
 }
 
 static bool next_line(struct inifile *f) {
-	judge_line(f);
+	if (f->unheard && !(f->indented && f->skip)) { /* inih found nothing in the previous line */
+		finish_member(f);
+		f->skip = true;
+		errors_add(f->errors, f->at, "this is neither a section nor a member: write [SECTION] or KEY = VALUE");
+	}
 	f->unheard = false;
 	ssize_t n = getline(&f->text, &f->cap, f->stream);
 	if (n < 0) return false;

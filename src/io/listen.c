@@ -220,10 +220,6 @@ static bool have_spare(struct listener *l) {
 	return l->spare >= 0;
 }
 
-static int accept_one(struct listener *l) {
-	return have_spare(l) ? accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-}
-
 int listen_watch_peer(struct listener *l, int conn, const struct peer *peer) {
 	int fd = peer_pidfd(conn, peer, l->quiet);
 	if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->spare < 0) return fd;
@@ -247,7 +243,7 @@ static void on_accept(void *arg, bool readable, bool writable) {
 	(void)readable, (void)writable;
 	for (int i = 0; i < ACCEPTS_A_TURN && !loop_must_yield(l->accept.loop); i++) {
 		uint64_t now = peer_now();
-		int fd = accept_one(l);
+		int fd = have_spare(l) ? accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 		if (fd < 0 && errno == EAGAIN) l->quiet = now;
 		if (fd < 0 && out_of_resources(errno)) {
 			tell_shortage(l, errno);
