@@ -102,30 +102,23 @@ static void put_task(struct buf *b, struct span line) {
 	buf_putc(b, '}');
 }
 
-static void read_init(struct span line, struct report *r) {
-	r->begins = r->works = r->starting = true;
-	r->version = span_member(line, "claude_code_version");
-	r->left_socket = span_member(line, "messaging_socket_path");
-	r->mode = span_member(line, "permissionMode");
-	r->model = span_member(line, "model");
-}
-
-static void read_state(struct span state, struct report *r) {
-	r->state = span_equals(state, "running") ? REPORT_RUNS
-			   : span_equals(state, "idle")  ? REPORT_RESTS
-											 : REPORT_STATE_NONE;
-}
-
 /* Asked for its name (put_step), the CLI prints one of these two lists. */
 static void read_system(struct span line, const struct envelope *e, struct report *r) {
 	static const char *const tasks[] = {"task_started", "task_updated", "task_notification", NULL};
 	static const char *const starts[] = {"hook_started", "hook_progress", "hook_response", NULL};
 	if (span_equals(e->subtype, "init")) {
-		read_init(line, r);
+		r->begins = r->works = r->starting = true;
+		r->version = span_member(line, "claude_code_version");
+		r->left_socket = span_member(line, "messaging_socket_path");
+		r->mode = span_member(line, "permissionMode");
+		r->model = span_member(line, "model");
 	} else if (span_equals(e->subtype, "status")) {
 		r->mode = span_member(line, "permissionMode");
 	} else if (span_equals(e->subtype, "session_state_changed")) {
-		read_state(span_member(line, "state"), r);
+		struct span state = span_member(line, "state");
+		r->state = span_equals(state, "running") ? REPORT_RUNS
+				   : span_equals(state, "idle")  ? REPORT_RESTS
+												 : REPORT_STATE_NONE;
 	} else if (span_equals(e->subtype, "background_tasks_changed")) {
 		r->named = true;
 		r->tasks = REPORT_TASKS;

@@ -29,18 +29,14 @@ struct check {
 
 /* --- Members that routing reads ----------------------------------------------------------------------------------- */
 
-static struct inner *inner_of(struct check *c) {
-	if (c->place == &c->env->request) return &c->request;
-	if (c->place == &c->env->response) return &c->response;
-	return &c->message;
-}
-
 static bool is_key(const char *key, size_t n, const char *name) {
 	return n == strlen(name) && memcmp(key, name, n) == 0;
 }
 
 static struct span *inner_slot(struct check *c, const char *key, size_t n) {
-	struct inner *in = inner_of(c);
+	struct inner *in = c->place == &c->env->request    ? &c->request
+					   : c->place == &c->env->response ? &c->response
+													   : &c->message;
 	bool message = in == &c->message;
 	if (!message && is_key(key, n, "subtype")) return &in->subtype;
 	if (!message && is_key(key, n, "request_id")) return &in->request_id;
@@ -54,10 +50,6 @@ static struct span *inner_slot(struct check *c, const char *key, size_t n) {
 static bool may_repeat(const struct envelope *e, const struct span *slot) {
 	return slot == &e->is_replay || slot == &e->is_error || slot == &e->user_message_uuid ||
 		   slot == &e->user_message_uuids || slot == &e->parent_tool_use_id;
-}
-
-static bool has_place(const struct envelope *e, const struct span *slot) {
-	return slot && (slot == &e->request || slot == &e->response || slot == &e->message);
 }
 
 static const char too_many_members[] = "an object that routing reads has more than 4,096 members";
@@ -84,7 +76,8 @@ static bool note_key(struct valid *v, const char *key, size_t n) {
 	c->slot[depth] = slot;
 	v->wants[depth] = slot != NULL;
 	if (depth == 1) {
-		c->place = has_place(c->env, slot) ? slot : NULL;
+		bool place = slot && (slot == &c->env->request || slot == &c->env->response || slot == &c->env->message);
+		c->place = place ? slot : NULL;
 		c->keys[2] = 0;
 		v->keys[2] = c->place != NULL;
 		v->wants[2] = false;
@@ -211,17 +204,6 @@ static struct span readable_id(const struct envelope *e) {
 	return is_id(e->inner_request_id) ? e->inner_request_id : SPAN_NONE;
 }
 
-/* A refused line may still be answered under its id, if that is valid JSON. */
-static void salvage(const char *p, size_t n, struct message *m, struct span *request_id) {
-	if (!scan_envelope(p, n, &m->env)) {
-		m->env = (struct envelope){0};
-		return;
-	}
-	m->kind = kind_of(m->env.type);
-	*request_id = readable_id(&m->env);
-	if (request_id->p && !valid_span(*request_id)) *request_id = SPAN_NONE;
-}
-
 struct message_check {
 	const char *p;
 	size_t n;
@@ -270,7 +252,13 @@ static bool give_verdict(struct message_check *k, bool good) {
 static bool refuse_json(struct message_check *k, const char *text, size_t at) {
 	bool too_many = text == too_many_members;
 	error_set(&k->error, "%s (byte %zu of the line)", text, at + 1);
-	salvage(k->p, k->n, &k->m, &k->request_id);
+	if (scan_envelope(k->p, k->n, &k->m.env)) { /* it may still be answered under its id, if that is valid JSON */
+		k->m.kind = kind_of(k->m.env.type);
+		k->request_id = readable_id(&k->m.env);
+		if (k->request_id.p && !valid_span(k->request_id)) k->request_id = SPAN_NONE;
+	} else {
+		k->m.env = (struct envelope){0};
+	}
 	if (too_many) k->m.code = PLENUM_E_TOO_MANY;
 	return give_verdict(k, false);
 }
