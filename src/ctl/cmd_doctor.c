@@ -51,34 +51,28 @@ static void PRINTF_LIKE(5, 6)
 
 /* --- The socket --------------------------------------------------------------------------------------------------- */
 
-static bool check_path(struct doctor *d) {
+/* False: there is no path to connect to. */
+static bool check_socket(struct doctor *d) {
 	char path[4096] = "";
-	const char *why = "named with --socket", *named = d->c->socket;
+	const char *why = "named with --socket", *named = d->c->socket, *variable = getenv("PLENUM_SOCKET");
 	bool ok = named ? path_socket_check(named, &why) : path_socket(path, sizeof path, &why);
 	if (!named) named = path;
 	snprintf(d->socket, sizeof d->socket, "%s", named);
-	if (ok)
-		found(d, GOOD, "socket", NULL, "%s (%s)", named, why);
-	else
+	if (!ok) {
 		found(d, BAD, "socket", "set PLENUM_SOCKET to a shorter path", "%s (it has %zu bytes): %s", why, strlen(named),
 			  named);
-	return ok;
-}
-
-static void check_runtime(struct doctor *d) {
+		return false;
+	}
+	found(d, GOOD, "socket", NULL, "%s (%s)", named, why);
 	const char *problem = path_runtime_dir_problem();
-	const char *named = getenv("PLENUM_SOCKET");
-	if (d->c->socket || (named && *named) || !problem) return;
-	found(d, NOTE, "runtime",
-		  "log in through PAM/systemd (su and cron do not set it), or set PLENUM_SOCKET for daemon and tools alike",
-		  "%s, so the socket of the system's daemon is used", problem);
-}
-
-static void check_folder(struct doctor *d) {
+	if (problem && !d->c->socket && !(variable && *variable))
+		found(d, NOTE, "runtime",
+			  "log in through PAM/systemd (su and cron do not set it), or set PLENUM_SOCKET for daemon and tools alike",
+			  "%s, so the socket of the system's daemon is used", problem);
 	_cleanup_free_ char *folder = strdup(d->socket);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
 	struct stat st;
-	if (!slash || slash == folder) return;
+	if (!slash || slash == folder) return true;
 	*slash = 0;
 	if (stat(folder, &st) < 0)
 		found(d, NOTE, "directory", "plenumd makes it when it starts", "%s: %s", folder, strerror(errno));
@@ -90,6 +84,7 @@ static void check_folder(struct doctor *d) {
 			  folder);
 	else
 		found(d, GOOD, "directory", NULL, "%s, mode %04o", folder, (unsigned)st.st_mode & 07777);
+	return true;
 }
 
 static const char *connect_advice(int error) {
@@ -99,13 +94,6 @@ static const char *connect_advice(int error) {
 	if (error == EACCES || error == EPERM)
 		return "this user may not use that daemon (allow_uids, allow_groups in plenum.conf)";
 	return "see plenumd(8)";
-}
-
-static void check_version(struct doctor *d, json_t *hello) {
-	const char *version = ctl_str(hello, "version", "?");
-	bool same = strcmp(version, plenum_version()) == 0;
-	found(d, same ? GOOD : NOTE, "version", "`plenumctl upgrade` has the installed one take over",
-		  "daemon %s, plenumctl %s", version, plenum_version());
 }
 
 static void silent_daemon(struct doctor *d, struct plenum *p) {
@@ -139,7 +127,9 @@ static struct plenum *check_daemon(struct doctor *d) {
 		return NULL;
 	}
 	found(d, GOOD, "daemon", NULL, "answers");
-	check_version(d, hello);
+	const char *version = ctl_str(hello, "version", "?");
+	found(d, strcmp(version, plenum_version()) == 0 ? GOOD : NOTE, "version",
+		  "`plenumctl upgrade` has the installed one take over", "daemon %s, plenumctl %s", version, plenum_version());
 	d->peer = json_incref(json_object_get(hello, "peer"));
 	return p;
 }
@@ -153,8 +143,7 @@ static void check_config(struct doctor *d) {
 	_cleanup_free_ char *text = program ? find_output((const char *[]){program, "--check", NULL}, &status) : NULL;
 	if (!text) {
 		found(d, BAD, "config", "install it, or put its directory into PATH",
-			  "plenumd is neither beside plenumctl nor in "
-			  "PATH");
+			  "plenumd is neither beside plenumctl nor in PATH");
 		return;
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -195,21 +184,16 @@ static char *show_unit(const char *unit) {
 	return NULL;
 }
 
-/* Return how long a start of the service is refused yet, in s: the window of the limit began before the last start, so
- * it has ended by then. -1: unknown. */
-static int64_t limit_left(void) {
-	_cleanup_free_ char *text = show_unit(SERVICE_UNIT);
+/* The window of the limit began before the last start, so it has ended when its time is over since then. */
+static void found_limit(struct doctor *d, const char *unit) {
+	_cleanup_free_ char *text = show_unit(SERVICE_UNIT), *when = NULL;
 	_cleanup_free_ char *interval = text ? property(text, "StartLimitIntervalUSec") : NULL;
 	_cleanup_free_ char *started = text ? property(text, "ExecMainStartTimestampMonotonic") : NULL;
 	int64_t limit;
 	uint64_t at;
-	if (!interval || !started || !str_time(interval, &limit) || !str_u64(started, 0, INT64_MAX, &at)) return -1;
-	return MAX((int64_t)at / 1000 + limit - now_ms() + 999, 0) / 1000;
-}
-
-static void found_limit(struct doctor *d, const char *unit) {
-	int64_t left = limit_left();
-	_cleanup_free_ char *when = left < 0 ? NULL : str_printf("; a start is possible again in %lld s", (long long)left);
+	if (interval && started && str_time(interval, &limit) && str_u64(started, 0, INT64_MAX, &at))
+		when = str_printf("; a start is possible again in %lld s",
+						  (long long)MAX((int64_t)at / 1000 + limit - now_ms() + 999, 0) / 1000);
 	found(d, BAD, "service",
 		  "`systemctl --user reset-failed " SERVICE_UNIT " " SOCKET_UNIT "`, then `systemctl --user start " SOCKET_UNIT
 		  "`",
@@ -230,43 +214,46 @@ static void found_failed(struct doctor *d, const char *unit, const char *text) {
 			  "%s: failed (%s, status %s)", unit, result, status);
 }
 
-static void check_unit(struct doctor *d, const char *unit) {
-	_cleanup_free_ char *text = show_unit(unit);
-	_cleanup_free_ char *load = text ? property(text, "LoadState") : NULL,
-						*state = text ? property(text, "ActiveState") : NULL;
-	_cleanup_free_ char *sub = text ? property(text, "SubState") : NULL,
-						*said = text ? property(text, "StatusText") : NULL;
-	if (!load || !state || !sub || !said || strcmp(load, "loaded") != 0) return; /* no manager, or not installed */
-	if (strcmp(state, "failed") == 0)
-		found_failed(d, unit, text);
-	else if (strcmp(state, "active") == 0)
-		found(d, GOOD, "service", NULL, "%s: active (%s)", unit, sub);
-	else if (*said)
-		found(d, NOTE, "service", "see the other findings", "%s: %s: %s", unit, state, said);
-}
-
 static void check_units(struct doctor *d) {
+	static const char *const units[] = {SOCKET_UNIT, SERVICE_UNIT};
 	struct stat st;
 	const char *named = getenv("PLENUM_SOCKET");
 	if (d->c->socket || (named && *named) || stat("/run/systemd/system", &st) < 0) return;
-	check_unit(d, SOCKET_UNIT);
-	check_unit(d, SERVICE_UNIT);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		_cleanup_free_ char *text = show_unit(units[i]);
+		_cleanup_free_ char *load = text ? property(text, "LoadState") : NULL,
+							*state = text ? property(text, "ActiveState") : NULL;
+		_cleanup_free_ char *sub = text ? property(text, "SubState") : NULL,
+							*said = text ? property(text, "StatusText") : NULL;
+		if (!load || !state || !sub || !said || strcmp(load, "loaded") != 0) continue; /* no manager, or not there */
+		if (strcmp(state, "failed") == 0)
+			found_failed(d, units[i], text);
+		else if (strcmp(state, "active") == 0)
+			found(d, GOOD, "service", NULL, "%s: active (%s)", units[i], sub);
+		else if (*said)
+			found(d, NOTE, "service", "see the other findings", "%s: %s: %s", units[i], state, said);
+	}
 }
 
 /* --- Who may decide ----------------------------------------------------------------------------------------------- */
 
-static void check_origin(struct doctor *d) {
+/* What this shell's programs, and those of agents, may do here. */
+static void check_rights(struct doctor *d) {
 	const char *why = ctl_str(d->peer, "why", NULL), *class = ctl_str(d->peer, "peer", NULL);
-	if (!class) return; /* an older daemon */
-	if (why)
+	if (getenv(PLENUM_CHILD_ENV))
+		found(d, NOTE, "inside", "approve from another terminal",
+			  "this shell runs in session %s: it cannot approve anything", getenv(PLENUM_CHILD_ENV));
+	else if (getenv("CLAUDECODE"))
+		found(d, NOTE, "inside", "nothing; plenumd takes such marks out of its agents' environment",
+			  "CLAUDECODE is set: this shell was started by an agent");
+	else
+		found(d, GOOD, "inside", NULL, "this shell does not run in an agent");
+	if (class && why) /* an older daemon does not say the class */
 		found(d, NOTE, "origin",
 			  "see SECURITY in plenumd(8); without it such a program may prompt, and decides nothing",
 			  "the daemon takes this shell's programs for \"%s\": %s", class, why);
-	else
+	else if (class)
 		found(d, GOOD, "origin", NULL, "the daemon knows this shell's programs for the user's own");
-}
-
-static void check_ptrace(struct doctor *d) {
 	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	int scope = 0;
 	if (f && fscanf(f, "%d", &scope) != 1) scope = 0;
@@ -285,11 +272,6 @@ static void check_ptrace(struct doctor *d) {
 static const char program_advice[] = "install it, or write its full path as `command` of the profile in plenum.conf; "
 									 "`plenumctl new -p fake` tries the scripted agent";
 
-static const char *advice_for(const char *error) {
-	const char *named = getenv("PLENUM_CLAUDE");
-	return named && *named && strstr(error, named) ? "correct or unset PLENUM_CLAUDE, which names it" : program_advice;
-}
-
 /* Without a daemon: in this shell's PATH, which is the first place of a start. */
 static void check_program(struct doctor *d, const char *profile, const char *program) {
 	_cleanup_free_ char *path = find_program(program);
@@ -300,28 +282,28 @@ static void check_program(struct doctor *d, const char *profile, const char *pro
 			  "%s: %s is neither in this shell's PATH nor in ~/.local/bin and ~/.claude/local", profile, program);
 }
 
-static void check_profile(struct doctor *d, struct plenum *p, json_t *one) {
-	_cleanup_json_ json_t *answer = NULL;
-	const char *name = ctl_str(one, "name", "?"), *program, *word;
-	bool is_default = strcmp(name, ctl_str(d->status, "default_profile", "")) == 0;
-	if (ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:s}", "profile", name), &answer) != CTL_OK) {
-		if ((word = ctl_str(one, "program", NULL))) check_program(d, name, word); /* an older daemon */
-		return;
-	}
-	const char *error = ctl_str(answer, "error", "not found");
-	if ((program = ctl_str(answer, "program", NULL)))
-		found(d, GOOD, "profile", NULL, "%s%s: %s (%s)", name, is_default ? ", the default" : "", program,
-			  ctl_str(answer, "from", "?"));
-	else
-		found(d, is_default ? BAD : NOTE, "profile", advice_for(error), "%s%s: %s", name,
-			  is_default ? ", the default" : "", error);
-}
-
 /* As the daemon would start them for this user. */
 static void check_profiles(struct doctor *d, struct plenum *p) {
 	json_t *profiles = ctl_array(d->status, "profiles"), *one;
+	const char *variable = getenv("PLENUM_CLAUDE");
 	size_t i;
-	json_array_foreach(profiles, i, one) check_profile(d, p, one);
+	json_array_foreach(profiles, i, one) {
+		_cleanup_json_ json_t *answer = NULL;
+		const char *name = ctl_str(one, "name", "?"), *program = ctl_str(one, "program", NULL);
+		bool is_default = strcmp(name, ctl_str(d->status, "default_profile", "")) == 0;
+		if (ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:s}", "profile", name), &answer) != CTL_OK) {
+			if (program) check_program(d, name, program); /* an older daemon */
+			continue;
+		}
+		const char *error = ctl_str(answer, "error", "not found"), *suffix = is_default ? ", the default" : "";
+		bool named = variable && *variable && strstr(error, variable);
+		if ((program = ctl_str(answer, "program", NULL)))
+			found(d, GOOD, "profile", NULL, "%s%s: %s (%s)", name, suffix, program, ctl_str(answer, "from", "?"));
+		else
+			found(d, is_default ? BAD : NOTE, "profile",
+				  named ? "correct or unset PLENUM_CLAUDE, which names it" : program_advice, "%s%s: %s", name, suffix,
+				  error);
+	}
 	if (json_array_size(profiles)) return;
 	check_program(d, "claude", "claude");
 	check_program(d, "fake", "plenum-fakeagent");
@@ -329,27 +311,20 @@ static void check_profiles(struct doctor *d, struct plenum *p) {
 
 /* --- Around it ---------------------------------------------------------------------------------------------------- */
 
-static void check_environment(struct doctor *d) {
-	if (getenv(PLENUM_CHILD_ENV))
-		found(d, NOTE, "inside", "approve from another terminal",
-			  "this shell runs in session %s: it cannot approve anything", getenv(PLENUM_CHILD_ENV));
-	else if (getenv("CLAUDECODE"))
-		found(d, NOTE, "inside", "nothing; plenumd takes such marks out of its agents' environment",
-			  "CLAUDECODE is set: this shell was started by an agent");
-	else
-		found(d, GOOD, "inside", NULL, "this shell does not run in an agent");
-}
-
-static void check_linger(struct doctor *d) {
+static void check_system(struct doctor *d) {
 	struct passwd *pw = getpwuid(geteuid());
 	struct stat st;
-	if (!pw || geteuid() == 0 || stat("/run/systemd/system", &st) < 0) return;
-	_cleanup_free_ char *path = str_printf("/var/lib/systemd/linger/%s", pw->pw_name);
+	struct rlimit files;
+	bool user = pw && geteuid() != 0 && stat("/run/systemd/system", &st) == 0;
+	_cleanup_free_ char *path = user ? str_printf("/var/lib/systemd/linger/%s", pw->pw_name) : NULL;
 	if (path && stat(path, &st) == 0)
 		found(d, GOOD, "linger", NULL, "on: user services live on after logout");
-	else
+	else if (user)
 		found(d, NOTE, "linger", "`loginctl enable-linger` if sessions shall live on after logout",
 			  "off: logout ends the daemon");
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_max < 1024)
+		found(d, NOTE, "files", "raise it: `ulimit -Hn`, or LimitNOFILE in the unit",
+			  "at most %lu open files: few sessions fit", (unsigned long)files.rlim_max);
 }
 
 /* The kernel's list of locks: does this process hold one on this file? To try the lock itself would take it for a
@@ -385,11 +360,13 @@ static bool is_held(struct doctor *d, const char *folder) {
 	return true;
 }
 
-/* The daemon's own folder, where one answers. */
+/* The daemon's own folder, where one answers, and in it the tables that it could not read and has put aside. */
 static void check_state(struct doctor *d, struct plenum *p) {
 	const char *named = ctl_str(d->status, "state_dir", NULL);
 	_cleanup_free_ char *folder = named ? strdup(named) : path_state_dir();
+	_cleanup_free_ char *damaged = folder ? str_printf("%s/sessions.json.damaged-*", folder) : NULL;
 	struct stat st;
+	glob_t files;
 	uid_t owner;
 	if (json_is_null(json_object_get(d->status, "state_dir")))
 		found(d, BAD, "state", "see the beginning of its log for the directory and the cause",
@@ -405,34 +382,11 @@ static void check_state(struct doctor *d, struct plenum *p) {
 			  strerror(errno));
 	else if (p || !is_held(d, folder))
 		found(d, GOOD, "state", NULL, "%s", folder);
-}
-
-/* What the daemon could not read when it started was put aside. */
-static void check_damage(struct doctor *d) {
-	const char *folder = ctl_str(d->status, "state_dir", NULL);
-	_cleanup_free_ char *own = folder ? NULL : path_state_dir();
-	_cleanup_free_ char *pattern = folder || own ? str_printf("%s/sessions.json.damaged-*", folder ? folder : own)
-												 : NULL;
-	glob_t files;
-	if (!pattern || glob(pattern, 0, NULL, &files) != 0) return;
+	if (!damaged || glob(damaged, 0, NULL, &files) != 0) return;
 	for (size_t i = 0; i < files.gl_pathc; i++)
 		found(d, NOTE, "table", "look for the losses in the log of that day; remove the copy if nothing is missing",
 			  "a damaged table of sessions was kept: %s", files.gl_pathv[i]);
 	globfree(&files);
-}
-
-static void check_session(struct doctor *d, json_t *one) {
-	const char *name = ctl_str(one, "session", "?");
-	if (strcmp(ctl_str(one, "profile", ""), PLENUM_UNREADABLE) == 0)
-		found(d, BAD, "table", "`plenumctl stop -f` forgets it; its conversation can be resumed in a new one",
-			  "session %s cannot start: its record was damaged (conversation %s)", name,
-			  ctl_str(one, "conversation_id", "not known"));
-	if (ctl_bool(one, "guards_lost"))
-		found(d, BAD, "guards", "`plenumctl clear-lost` once its guards have registered again",
-			  "session %s refuses every tool: its guards could not be read", name);
-	if (ctl_bool(one, "guards_away"))
-		found(d, NOTE, "guards", "start that program again; `plenumctl status` of the session names it",
-			  "session %s refuses the tools of a guard while its program is away", name);
 }
 
 static void check_sessions(struct doctor *d, struct plenum *p) {
@@ -443,15 +397,19 @@ static void check_sessions(struct doctor *d, struct plenum *p) {
 		found(d, BAD, "guards", "`plenumctl clear-lost --all` once you know the losses",
 			  "each new session refuses every tool: sessions were lost, perhaps with guards");
 	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return;
-	json_array_foreach(ctl_array(list, "sessions"), i, one) check_session(d, one);
-}
-
-static void check_files(struct doctor *d) {
-	struct rlimit r;
-	if (getrlimit(RLIMIT_NOFILE, &r) < 0) return;
-	if (r.rlim_max < 1024)
-		found(d, NOTE, "files", "raise it: `ulimit -Hn`, or LimitNOFILE in the unit",
-			  "at most %lu open files: few sessions fit", (unsigned long)r.rlim_max);
+	json_array_foreach(ctl_array(list, "sessions"), i, one) {
+		const char *name = ctl_str(one, "session", "?");
+		if (strcmp(ctl_str(one, "profile", ""), PLENUM_UNREADABLE) == 0)
+			found(d, BAD, "table", "`plenumctl stop -f` forgets it; its conversation can be resumed in a new one",
+				  "session %s cannot start: its record was damaged (conversation %s)", name,
+				  ctl_str(one, "conversation_id", "not known"));
+		if (ctl_bool(one, "guards_lost"))
+			found(d, BAD, "guards", "`plenumctl clear-lost` once its guards have registered again",
+				  "session %s refuses every tool: its guards could not be read", name);
+		if (ctl_bool(one, "guards_away"))
+			found(d, NOTE, "guards", "start that program again; `plenumctl status` of the session names it",
+				  "session %s refuses the tools of a guard while its program is away", name);
+	}
 }
 
 int cmd_doctor(struct ctl *c, int argc, char **argv) {
@@ -460,9 +418,7 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *findings = json_array(), *status = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
 	struct doctor d = {.c = c, .findings = findings};
-	if (check_path(&d)) {
-		check_runtime(&d);
-		check_folder(&d);
+	if (check_socket(&d)) {
 		check_config(&d);
 		check_units(&d); /* before a connection starts one */
 		p = check_daemon(&d);
@@ -470,14 +426,10 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
 	d.status = status;
 	check_profiles(&d, p);
-	check_environment(&d);
-	check_origin(&d);
-	check_ptrace(&d);
+	check_rights(&d);
 	check_state(&d, p);
-	check_damage(&d);
 	check_sessions(&d, p);
-	check_linger(&d);
-	check_files(&d);
+	check_system(&d);
 	if (c->json) ctl_print_json(findings);
 	json_decref(d.peer);
 	return d.bad ? CTL_REFUSED : CTL_OK;
