@@ -46,15 +46,6 @@ static void keep_rest(struct show *s, const char *text, size_t n) {
 	if (s->rest) memcpy(s->rest, text, n);
 }
 
-static void print_line(struct show *s, const char *color, int indent, const char *text, size_t n) {
-	struct buf b = BUF_INIT(SIZE_MAX / 2);
-	text_put(&b, text, n);
-	if (s->color) fprintf(s->out, "\033[%sm", color);
-	fprintf(s->out, "%*s%s", indent, "", b.data ? b.data : "");
-	fputs(s->color ? "\033[0m\n" : "\n", s->out);
-	buf_free(&b);
-}
-
 void show_lines(struct show *s, const char *color, int indent, const char *text, size_t n, size_t max) {
 	const char *end = text + n;
 	show_break(s);
@@ -70,7 +61,10 @@ void show_lines(struct show *s, const char *color, int indent, const char *text,
 			return;
 		}
 		bool cut = max && len > OUTPUT_COLUMNS;
-		print_line(s, color, indent, text, cut ? OUTPUT_COLUMNS : len);
+		if (s->color) fprintf(s->out, "\033[%sm", color);
+		fprintf(s->out, "%*s", indent, "");
+		text_print(s->out, text, cut ? OUTPUT_COLUMNS : len);
+		fputs(s->color ? "\033[0m\n" : "\n", s->out);
 		if (cut) show_note(s, color, "%*s... %zu more bytes of this line", indent, "", len - OUTPUT_COLUMNS);
 		text += len + (stop != NULL);
 	}
@@ -102,22 +96,16 @@ static void put_text(struct show *s, struct span value) {
 	s->wrote = true;
 }
 
-static void remember_message(struct show *s, struct span id) {
-	struct span raw = span_content(id);
-	snprintf(s->streamed, sizeof s->streamed, "%.*s", (int)MIN(raw.n, sizeof s->streamed - 1), raw.p ? raw.p : "");
-}
-
-static bool was_streamed(const struct show *s, struct span id) {
-	return *s->streamed && span_equals(id, s->streamed);
-}
-
 /* Of a message whose beginning we missed, the pieces are half the text: it comes again as a whole. */
 static void show_text(struct show *s, const struct incoming *in, const struct speech_fact *f) {
 	if (f->nested) return; /* a subagent talks to the agent, not to us */
-	if (f->kind == SPEECH_MESSAGE) remember_message(s, f->id);
+	if (f->kind == SPEECH_MESSAGE) {
+		struct span id = span_content(f->id);
+		snprintf(s->streamed, sizeof s->streamed, "%.*s", (int)MIN(id.n, sizeof s->streamed - 1), id.p ? id.p : "");
+	}
 	if (f->kind == SPEECH_PAUSE || f->kind == SPEECH_CALL) show_break(s);
 	if (f->kind == SPEECH_PIECE && (*s->streamed || !in->speech->repeats)) put_text(s, f->text);
-	if (f->kind != SPEECH_TEXT || was_streamed(s, f->id)) return;
+	if (f->kind != SPEECH_TEXT || (*s->streamed && span_equals(f->id, s->streamed))) return;
 	put_text(s, f->text);
 	show_break(s);
 }
@@ -155,11 +143,6 @@ char *show_tool(struct span name, struct span input, size_t max) {
 	return asprintf(&line, "%s: %s", tool ? tool : "?", what ? what : "") < 0 ? NULL : line;
 }
 
-static void show_call(struct show *s, const struct speech_fact *f) {
-	_cleanup_free_ char *tool = show_tool(f->name, f->input, LINE_MAX_CHARS);
-	show_note(s, SHOW_CYAN, "* %s", tool ? tool : "?");
-}
-
 static void show_tool_result(struct show *s, const struct speech_fact *f) {
 	size_t n = 0;
 	_cleanup_free_ char *text = text_dup(f->text, &n);
@@ -174,28 +157,11 @@ static void show_tool_result(struct show *s, const struct speech_fact *f) {
 	if (n > LINE_MAX_CHARS && s->keeps) keep_rest(s, text, n);
 }
 
-static void show_echo(struct show *s, const struct speech_fact *f) {
-	_cleanup_free_ char *text = text_value(f->text, LINE_MAX_CHARS * 4);
-	show_note(s, SHOW_BOLD, "> %s", text ? text : "");
-}
-
 static void put_count(struct buf *b, int64_t n) {
 	if (n >= 10000)
 		buf_printf(b, "%lld.%lldk", (long long)n / 1000, (long long)n / 100 % 10);
 	else
 		buf_printf(b, "%lld", (long long)n);
-}
-
-/* Tokens of this turn, and the cost, which the agent counts from the start of its process. */
-static void put_usage(struct buf *b, const struct speech_fact *end) {
-	if (end->in > 0 || end->out > 0) {
-		buf_puts(b, ", tokens: ");
-		put_count(b, end->in);
-		buf_puts(b, " in, ");
-		put_count(b, end->out);
-		buf_puts(b, " out");
-	}
-	if (end->cost > 0) buf_printf(b, ", $%.4f so far", end->cost);
 }
 
 static void show_end(struct show *s, const struct speech_fact *end) {
@@ -209,7 +175,14 @@ static void show_end(struct show *s, const struct speech_fact *end) {
 		struct buf b = BUF_INIT(1000);
 		buf_printf(&b, "-- %s, %lld.%lld s", outcome ? outcome : "", (long long)end->ms / 1000,
 				   (long long)end->ms / 100 % 10);
-		put_usage(&b, end);
+		if (end->in > 0 || end->out > 0) { /* of this turn */
+			buf_puts(&b, ", tokens: ");
+			put_count(&b, end->in);
+			buf_puts(&b, " in, ");
+			put_count(&b, end->out);
+			buf_puts(&b, " out");
+		}
+		if (end->cost > 0) buf_printf(&b, ", $%.4f so far", end->cost); /* since the start of the agent's process */
 		show_note(s, SHOW_DIM, "%s", b.data ? b.data : "");
 		buf_free(&b);
 		return;
@@ -249,33 +222,32 @@ static void show_event(struct show *s, struct span line) {
 	buf_free(&b);
 }
 
-static void show_report(struct show *s, const struct speech_fact *f) {
-	_cleanup_free_ char *name = text_value(f->name, LINE_MAX_CHARS), *text = text_value(f->text, LINE_MAX_CHARS);
-	for (char *p = name; p && *p; p++)
-		if (*p == '_') *p = ' ';
-	show_note(s, SHOW_YELLOW, "! %s: %s", name ? name : "?", text ? text : "");
-}
-
-static void show_ask(struct show *s, const struct incoming *in) {
-	struct speech_ask ask = {0};
-	in->speech->read_ask(in, &ask);
-	if (ask.kind != SPEECH_ASKS_TOOL) return;
-	_cleanup_free_ char *tool = show_tool(ask.tool, ask.input, LINE_MAX_CHARS);
-	show_note(s, SHOW_YELLOW, "? %s", tool ? tool : "");
-}
-
-static void show_fact(struct show *s, const struct incoming *in, const struct speech_fact *f) {
-	show_text(s, in, f);
-	if (f->kind == SPEECH_CALL) show_call(s, f);
-	if (f->kind == SPEECH_RESULT) show_tool_result(s, f);
-	if (f->kind == SPEECH_ECHO) show_echo(s, f);
-	if (f->kind == SPEECH_END) show_end(s, f);
-	if (f->kind == SPEECH_REPORT) show_report(s, f);
-	if (f->kind == SPEECH_ASK) show_ask(s, in);
-}
-
 void show_line(struct show *s, const struct incoming *in) {
 	struct speech_fact f;
-	for (size_t at = 0; speech_next(in, &at, &f);) show_fact(s, in, &f);
+	for (size_t at = 0; speech_next(in, &at, &f);) {
+		struct speech_ask ask = {0};
+		_cleanup_free_ char *name = NULL, *text = NULL;
+		show_text(s, in, &f);
+		if (f.kind == SPEECH_CALL) {
+			text = show_tool(f.name, f.input, LINE_MAX_CHARS);
+			show_note(s, SHOW_CYAN, "* %s", text ? text : "?");
+		} else if (f.kind == SPEECH_RESULT) {
+			show_tool_result(s, &f);
+		} else if (f.kind == SPEECH_ECHO) {
+			text = text_value(f.text, LINE_MAX_CHARS * 4);
+			show_note(s, SHOW_BOLD, "> %s", text ? text : "");
+		} else if (f.kind == SPEECH_END) {
+			show_end(s, &f);
+		} else if (f.kind == SPEECH_REPORT) {
+			name = text_value(f.name, LINE_MAX_CHARS);
+			text = text_value(f.text, LINE_MAX_CHARS);
+			for (char *p = name; p && *p; p++) *p = *p == '_' ? ' ' : *p;
+			show_note(s, SHOW_YELLOW, "! %s: %s", name ? name : "?", text ? text : "");
+		} else if (f.kind == SPEECH_ASK) {
+			in->speech->read_ask(in, &ask);
+			text = ask.kind == SPEECH_ASKS_TOOL ? show_tool(ask.tool, ask.input, LINE_MAX_CHARS) : NULL;
+			if (ask.kind == SPEECH_ASKS_TOOL) show_note(s, SHOW_YELLOW, "? %s", text ? text : "");
+		}
+	}
 	if (in->notice.p) show_event(s, in->notice);
 }
