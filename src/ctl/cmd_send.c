@@ -35,16 +35,6 @@ struct sending {
 
 /* --- How it ends -------------------------------------------------------------------------------------------------- */
 
-static char *failure_of(const struct speech_fact *end) {
-	if (end->interrupted) return strdup("the turn was interrupted");
-	_cleanup_free_ char *outcome = span_dup(end->name, NULL);
-	_cleanup_free_ char *why = text_dup(end->text, NULL);
-	bool named = outcome &&
-				 strcmp(outcome, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
-	return str_printf("the turn failed%s%s%s%s%s", named ? " (" : "", named ? outcome : "", named ? ")" : "",
-					  why && *why ? ": " : "", why ? why : "");
-}
-
 static int take_result(struct sending *s, const struct speech_fact *end) {
 	bool bad = end->bad || !span_equals(end->name, "success");
 	if (!s->c->json && !bad && !s->show.wrote) { /* a command of the CLI's own has no other text than this */
@@ -54,9 +44,16 @@ static int take_result(struct sending *s, const struct speech_fact *end) {
 		s->show.mid_line = n && text && text[n - 1] != '\n';
 	}
 	show_break(&s->show);
-	_cleanup_free_ char *why = bad ? failure_of(end) : NULL;
-	if (why) ctl_say("%s", why);
-	return bad ? CTL_REFUSED : CTL_OK;
+	if (!bad) return CTL_OK;
+	if (end->interrupted) {
+		ctl_say("the turn was interrupted");
+		return CTL_REFUSED;
+	}
+	_cleanup_free_ char *outcome = span_dup(end->name, NULL), *why = text_dup(end->text, NULL);
+	bool named = outcome && strcmp(outcome, "success") != 0; /* a failure of the API is a `success` with is_error */
+	ctl_say("the turn failed%s%s%s%s%s", named ? " (" : "", named ? outcome : "", named ? ")" : "",
+			why && *why ? ": " : "", why ? why : "");
+	return CTL_REFUSED;
 }
 
 /* A person is needed. */
@@ -69,15 +66,6 @@ static int take_asking(struct sending *s) {
 		ctl_say("session %s: waiting for an answer to a request (`plenumctl pending %s`)", s->session, s->session);
 	s->told_waiting = true;
 	return CTL_GO;
-}
-
-static int take_state(struct sending *s, const struct incoming *in) {
-	struct span state = span_member(in->notice, "state");
-	if (span_equals(state, PLENUM_ST_ASKING)) return take_asking(s);
-	s->told_waiting = false;
-	if (!s->gap || !span_equals(state, PLENUM_ST_IDLE)) return CTL_GO;
-	ctl_say("session %s: the end of the turn was lost, because plenumctl read too slowly", s->session);
-	return CTL_CUT;
 }
 
 /* The daemon knows that the last result was ours, though that does not say so (a command of the CLI 2.1.197). */
@@ -102,7 +90,14 @@ static bool is_held(const struct sending *s, const struct incoming *in) {
 }
 
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
-	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
+	if (span_equals(event, PLENUM_EV_SESSION_STATE)) {
+		struct span state = span_member(in->notice, "state");
+		if (span_equals(state, PLENUM_ST_ASKING)) return take_asking(s);
+		s->told_waiting = false;
+		if (!s->gap || !span_equals(state, PLENUM_ST_IDLE)) return CTL_GO;
+		ctl_say("session %s: the end of the turn was lost, because plenumctl read too slowly", s->session);
+		return CTL_CUT;
+	}
 	if (span_equals(event, PLENUM_EV_ERROR)) return follow_print_error(in);
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
 		ctl_say("session %s: was removed before the answer", s->session);
@@ -142,25 +137,18 @@ static int take_line(struct sending *s, const struct incoming *in) {
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-/* It may still be queued while the turn of another client's prompt runs. */
-static bool take_back(struct sending *s) {
-	const struct speech *speech = speech_of(s->p);
-	return !s->turn.ours && speech->take_back && speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
-}
-
-/* The agent has not named the turn yet, and takes no interrupt without that. */
-static void await_name(struct sending *s) {
-	int64_t deadline = now_ms() + TAKE_BACK_TIME;
-	struct incoming in;
-	while (!*s->turn.name && follow_next(s->p, (int)MAX(deadline - now_ms(), 0), &in) == PLENUM_OK)
-		if (in.speech->ends(&s->turn, &in)) return;
-}
-
 static int give_up(struct sending *s, int code) {
+	const struct speech *speech = speech_of(s->p);
+	struct incoming in;
 	show_break(&s->show);
-	bool queued = take_back(s);
-	if (speech_of(s->p)->names_turns) await_name(s);
-	if (!queued) speech_of(s->p)->interrupt(s->p, &s->turn);
+	/* It may still be queued while the turn of another client's prompt runs. */
+	bool queued = !s->turn.ours && speech->take_back && speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
+	/* An agent that names its turns takes no interrupt without the name. */
+	int64_t deadline = now_ms() + TAKE_BACK_TIME;
+	while (speech->names_turns && !*s->turn.name &&
+		   follow_next(s->p, (int)MAX(deadline - now_ms(), 0), &in) == PLENUM_OK)
+		if (in.speech->ends(&s->turn, &in)) break;
+	if (!queued) speech->interrupt(s->p, &s->turn);
 	ctl_say("%s%s", code == CTL_TIMED_OUT ? "timeout: " : "",
 			queued                  ? "the prompt was taken back before its turn"
 			: code == CTL_TIMED_OUT ? "the turn was interrupted"
@@ -168,29 +156,23 @@ static int give_up(struct sending *s, int code) {
 	return code;
 }
 
-static int wait_for_lines(struct sending *s) {
-	struct pollfd fds[] = {{.fd = plenum_fd(s->p), .events = plenum_events(s->p, NULL)},
-						   {.fd = s->signals, .events = POLLIN}};
-	int64_t left = s->deadline == INT64_MAX ? -1 : MAX(s->deadline - now_ms(), 0);
-	fflush(stdout);
-	int n = poll(fds, ARRAY_SIZE(fds), (int)MIN(left, INT32_MAX));
-	if (n == 0) return give_up(s, CTL_TIMED_OUT);
-	if (n > 0 && fds[1].revents) return give_up(s, CTL_INTERRUPTED);
-	return CTL_GO;
-}
-
 static int follow(struct sending *s) {
 	struct incoming in;
 	for (;;) {
 		enum plenum_result r = follow_next(s->p, 0, &in);
-		int code = CTL_GO;
-		if (r == PLENUM_OK)
-			code = take_line(s, &in);
-		else if (r == PLENUM_TIMED_OUT)
-			code = wait_for_lines(s);
-		else
-			code = ctl_failed(s->p, r);
-		if (code != CTL_GO) return code;
+		if (r == PLENUM_OK) {
+			int code = take_line(s, &in);
+			if (code != CTL_GO) return code;
+			continue;
+		}
+		if (r != PLENUM_TIMED_OUT) return ctl_failed(s->p, r);
+		struct pollfd fds[] = {{.fd = plenum_fd(s->p), .events = plenum_events(s->p, NULL)},
+							   {.fd = s->signals, .events = POLLIN}};
+		int64_t left = s->deadline == INT64_MAX ? -1 : MAX(s->deadline - now_ms(), 0);
+		fflush(stdout);
+		int n = poll(fds, ARRAY_SIZE(fds), (int)MIN(left, INT32_MAX));
+		if (n == 0) return give_up(s, CTL_TIMED_OUT);
+		if (n > 0 && fds[1].revents) return give_up(s, CTL_INTERRUPTED);
 	}
 }
 
