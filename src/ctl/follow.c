@@ -5,32 +5,21 @@
 
 #include <string.h>
 
-static void tell_of_guards(const json_t *answer) {
-	if (json_is_true(json_object_get(answer, "guards_lost")))
-		ctl_say("the hooks that guarded this session could not be read when the daemon started: every tool is refused "
-				"(plenumctl clear-lost goes on without them)");
-}
-
-/* Return the member `dialect` of the profile that a new session would have. */
-static char *dialect_of_profile(struct plenum *p, const char *profile) {
-	_cleanup_json_ json_t *daemon = NULL;
-	json_t *one;
-	size_t i;
-	ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:b}", "daemon", 1), &daemon);
-	if (!profile) profile = ctl_str(daemon, "default_profile", "");
-	json_array_foreach(ctl_array(daemon, "profiles"), i, one) if (strcmp(ctl_str(one, "name", ""), profile) ==
-																  0) return str_dup(ctl_str(one, "dialect", NULL));
-	return NULL;
-}
-
-/* The same of the session that an attach would be to; NULL: the daemon does not say. */
+/* Return the dialect of the session that an attach would be to, or of the profile that a new one would have; NULL: the
+ * daemon does not say. */
 static char *dialect_of(struct plenum *p, json_t *members) {
-	_cleanup_json_ json_t *status = NULL;
-	json_t *session = json_object_get(members, "session");
-	bool makes = strcmp(ctl_str(members, "create", "auto"), "never") != 0;
+	_cleanup_json_ json_t *status = NULL, *daemon = NULL;
+	json_t *session = json_object_get(members, "session"), *one;
+	size_t i;
 	if (session) ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:O}", "session", session), &status);
 	if (status) return str_dup(ctl_str(status, "dialect", NULL));
-	return makes ? dialect_of_profile(p, ctl_str(members, "profile", NULL)) : NULL;
+	if (strcmp(ctl_str(members, "create", "auto"), "never") == 0) return NULL;
+	ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:b}", "daemon", 1), &daemon);
+	const char *profile = ctl_str(members, "profile", ctl_str(daemon, "default_profile", ""));
+	json_array_foreach(ctl_array(daemon, "profiles"), i, one) {
+		if (strcmp(ctl_str(one, "name", ""), profile) == 0) return str_dup(ctl_str(one, "dialect", NULL));
+	}
+	return NULL;
 }
 
 static int unknown(const char *session, const char *dialect) {
@@ -67,7 +56,9 @@ int follow_to(struct plenum *p, const char *session, json_t *members, json_t **a
 	plenum_answer_free(&refusal);
 	const char *dialect = ctl_str(*to, "dialect", NULL);
 	if (code == CTL_OK && dialect && !speech_named(dialect)) code = unknown(session, dialect);
-	if (code == CTL_OK) tell_of_guards(*to);
+	if (code == CTL_OK && ctl_bool(*to, "guards_lost"))
+		ctl_say("the hooks that guarded this session could not be read when the daemon started: every tool is refused "
+				"(plenumctl clear-lost goes on without them)");
 	json_decref(own);
 	return code;
 }
@@ -123,32 +114,21 @@ int follow_print_error(const struct incoming *in) {
 	return span_equals(code, PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 }
 
-/* The end of the session's agent, or of the session where it is to be forgotten. */
-static bool is_over(const struct incoming *in, const char *session, bool forget) {
-	struct span event = follow_event(in), state = span_member(in->notice, "state");
-	if (!event.p || !span_equals(span_member(in->notice, "session"), session)) return false;
-	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
-	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
-	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
-}
-
-/* Its agent lives on. */
-static bool is_stuck(const struct incoming *in, const char *session) {
-	return span_equals(follow_event(in), PLENUM_EV_ERROR) &&
-		   span_equals(span_member(in->notice, "code"), PLENUM_E_CANNOT_STOP) &&
-		   span_equals(span_member(in->notice, "session"), session);
-}
-
 int follow_to_end(struct plenum *p, const char *session, bool forget) {
 	struct incoming in;
 	for (int code = CTL_OK;;) {
 		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME * 2, &in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
-		if (is_stuck(&in, session)) {
+		struct span event = follow_event(&in), state = span_member(in.notice, "state");
+		if (!event.p || !span_equals(span_member(in.notice, "session"), session)) continue;
+		if (span_equals(event, PLENUM_EV_ERROR) && span_equals(span_member(in.notice, "code"), PLENUM_E_CANNOT_STOP)) {
 			_cleanup_free_ char *reason = span_dup(span_member(in.notice, "error"), NULL);
 			if (reason) ctl_say("%s", reason);
 			code = CTL_REFUSED;
 		}
-		if (is_over(&in, session, forget)) return code;
+		if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return code;
+		if (!forget && span_equals(event, PLENUM_EV_SESSION_STATE) &&
+			(span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED)))
+			return code;
 	}
 }
