@@ -19,25 +19,17 @@
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
 
-/* Append its subject, from the entry's JSON by the same rules as a question's. */
-static char *summary(json_t *entry) {
-	json_t *input = json_object_get(entry, "input");
-	if (json_is_string(input)) return strdup(json_string_value(input));
-	_cleanup_free_ char *text = json_dumps(entry, JSON_COMPACT);
-	struct span line = {text, text ? strlen(text) : 0};
-	if (!text) return NULL;
-	return show_input(span_member(line, "input"), 100);
-}
-
 static void add_entry(struct table *t, json_t *entry) {
-	_cleanup_free_ char *what = summary(entry);
+	json_t *input = json_object_get(entry, "input");
+	_cleanup_free_ char *text = json_is_string(input) ? NULL : json_dumps(entry, JSON_COMPACT);
+	_cleanup_free_ char *what = text ? show_input(span_member(span_of(text), "input"), 100) : NULL;
 	table_add(t, ctl_str(entry, "session", "?"));
 	table_add(t, ctl_str(entry, "request_id", "?"));
 	table_add_age(t, ctl_int(entry, "since_ms", 0));
 	table_addf(t, "%zu", json_array_size(json_object_get(entry, "asked")));
 	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
 			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");
-	table_add(t, what);
+	table_add(t, json_is_string(input) ? json_string_value(input) : what);
 	json_t *suggestions = ctl_array(entry, "suggestions");
 	struct buf b = BUF_INIT((size_t)1 << 20);
 	buf_puts(&b, "always: ");
@@ -68,16 +60,6 @@ int cmd_pending(struct ctl *c, int argc, char **argv) {
 
 /* --- allow, deny -------------------------------------------------------------------------------------------------- */
 
-static bool was_offered(json_t *answer, const char *id) {
-	json_t *list = ctl_array(answer, "pending"), *one;
-	size_t i;
-	json_array_foreach(list, i, one) {
-		const char *text = json_string_value(one);
-		if (text && strcmp(text, id) == 0) return true;
-	}
-	return false;
-}
-
 /* Waits for the question itself: it says which kind of answer it wants. */
 static int await_request(struct plenum *p, const char *id, struct incoming *in) {
 	struct speech_fact f;
@@ -94,34 +76,25 @@ static int await_request(struct plenum *p, const char *id, struct incoming *in) 
 	}
 }
 
-/* The replies to our answer so far. */
-struct verdict {
-	const char *id;             /* of the request */
-	char fence[PLENUM_ID_SIZE]; /* of a request behind our answer: its answer comes after every complaint */
-	bool settled, fenced;
-};
-
-static int take_notice(const struct incoming *in, struct verdict *v) {
-	struct span event = follow_event(in);
-	if (span_equals(in->e.inner_request_id, v->fence)) v->fenced = true;
-	if (!event.p || !span_equals(span_member(in->notice, "request_id"), v->id)) return CTL_GO;
-	if (span_equals(event, PLENUM_EV_SETTLED)) v->settled = true;
-	if (!span_equals(event, PLENUM_EV_ERROR)) return CTL_GO;
-	follow_print_error(in);
-	return CTL_REFUSED;
-}
-
-/* Ours counted if the request is settled and the daemon did not refuse our answer. */
+/* Ours counted if the request is settled and the daemon did not refuse our answer: it would have done so before it
+ * answers a request behind that. */
 static int confirm(struct plenum *p, const char *id) {
 	int64_t deadline = now_ms() + CTL_ANSWER_TIME;
-	struct verdict v = {.id = id};
+	char fence[PLENUM_ID_SIZE];
+	bool settled = false, fenced = false;
 	struct incoming in;
-	enum plenum_result r = plenum_post(p, PLENUM_HELLO, NULL, v.fence);
-	while (r == PLENUM_OK && !(v.settled && v.fenced)) {
+	enum plenum_result r = plenum_post(p, PLENUM_HELLO, NULL, fence);
+	while (r == PLENUM_OK && !(settled && fenced)) {
 		int64_t left = deadline - now_ms();
 		r = follow_next(p, (int)MAX(left, 0), &in);
-		int code = r == PLENUM_OK ? take_notice(&in, &v) : CTL_GO;
-		if (code != CTL_GO) return code;
+		if (r != PLENUM_OK) break;
+		struct span event = follow_event(&in);
+		if (span_equals(in.e.inner_request_id, fence)) fenced = true;
+		if (!event.p || !span_equals(span_member(in.notice, "request_id"), id)) continue;
+		if (span_equals(event, PLENUM_EV_SETTLED)) settled = true;
+		if (!span_equals(event, PLENUM_EV_ERROR)) continue;
+		follow_print_error(&in);
+		return CTL_REFUSED;
 	}
 	if (r == PLENUM_TIMED_OUT) ctl_say("request %s: the daemon did not report in time whether the answer counted", id);
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_TIMED_OUT ? CTL_CUT : ctl_failed(p, r);
@@ -147,54 +120,37 @@ static int decide_attached(struct plenum *p, const char *id, const struct speech
 	return CTL_REFUSED;
 }
 
-static int print_decided(struct ctl *c, const char *session, const char *id, bool allow, const char *what) {
-	if (!c->json) {
-		printf("%s %s", allow ? "allowed" : "denied", id);
-		if (what) printf(" (%s)", what);
-		putchar('\n');
-		return CTL_OK;
-	}
-	_cleanup_json_ json_t *told = json_pack("{s:s,s:s,s:s}", "session", session, "request_id", id, "decision",
-											allow ? "allow" : "deny");
-	return ctl_print_json(told);
-}
-
 static int decide(struct ctl *c, const char *session, const char *id, const struct speech_decision *d) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_free_ char *what = NULL;
+	bool offered = false;
+	json_t *one;
+	size_t i;
 	int code = follow_to(p, session, json_pack("{s:s,s:s,s:b}", "create", "never", "role", "driver", "approve", 1),
 						 &answer);
 	if (code != CTL_OK) return code;
-	if (!was_offered(answer, id)) {
+	json_array_foreach(ctl_array(answer, "pending"), i, one) {
+		offered |= json_is_string(one) && strcmp(json_string_value(one), id) == 0;
+	}
+	if (!offered) {
 		ctl_say("request %s: does not wait in session %s (`plenumctl pending` lists those that do)", id, session);
 		return CTL_REFUSED;
 	}
 	code = decide_attached(p, id, d, &what);
-	return code == CTL_OK ? print_decided(c, session, id, d->allow, what) : code;
+	if (code != CTL_OK) return code;
+	if (c->json) {
+		_cleanup_json_ json_t *told = json_pack("{s:s,s:s,s:s}", "session", session, "request_id", id, "decision",
+												d->allow ? "allow" : "deny");
+		return ctl_print_json(told);
+	}
+	printf("%s %s", d->allow ? "allowed" : "denied", id);
+	if (what) printf(" (%s)", what);
+	putchar('\n');
+	return CTL_OK;
 }
 
 /* --- Which requests ----------------------------------------------------------------------------------------------- */
-
-static int no_one_request(size_t n, const char *session) {
-	_cleanup_free_ char *in = session ? str_printf("session %s: ", session) : strdup("");
-	if (n == 0)
-		ctl_say("%sno request waits", in ? in : "");
-	else
-		ctl_say("%s%zu requests wait (name one of `plenumctl pending`, or say --all)", in ? in : "", n);
-	return n ? CTL_USAGE : CTL_REFUSED;
-}
-
-static int decide_each(struct ctl *c, json_t *list, const struct speech_decision *d) {
-	json_t *entry;
-	size_t i;
-	int code = CTL_OK;
-	json_array_foreach(list, i, entry) {
-		int one = decide(c, ctl_str(entry, "session", ""), ctl_str(entry, "request_id", ""), d);
-		if (code == CTL_OK) code = one;
-	}
-	return code;
-}
 
 /* session NULL: of all sessions. id NULL: the only one that waits, or with all each. */
 static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct speech_decision *d) {
@@ -209,9 +165,21 @@ static int decide_some(struct ctl *c, const char *session, const char *id, bool 
 	if (id) return decide(c, session, id, d);
 	code = ctl_ask(p, PLENUM_PENDING, session ? json_pack("{s:s}", "session", session) : NULL, &answer);
 	if (code != CTL_OK) return code;
-	json_t *list = ctl_array(answer, "pending");
-	size_t n = json_array_size(list);
-	return n == 1 || (n && all) ? decide_each(c, list, d) : no_one_request(n, session);
+	json_t *list = ctl_array(answer, "pending"), *entry;
+	size_t i, n = json_array_size(list);
+	if (n == 0 || (n > 1 && !all)) {
+		_cleanup_free_ char *in = session ? str_printf("session %s: ", session) : strdup("");
+		if (n == 0)
+			ctl_say("%sno request waits", in ? in : "");
+		else
+			ctl_say("%s%zu requests wait (name one of `plenumctl pending`, or say --all)", in ? in : "", n);
+		return n ? CTL_USAGE : CTL_REFUSED;
+	}
+	json_array_foreach(list, i, entry) {
+		int one = decide(c, ctl_str(entry, "session", ""), ctl_str(entry, "request_id", ""), d);
+		if (code == CTL_OK) code = one;
+	}
+	return code;
 }
 
 int cmd_allow(struct ctl *c, int argc, char **argv) {
@@ -233,11 +201,6 @@ int cmd_allow(struct ctl *c, int argc, char **argv) {
 	return decide_some(c, argc ? argv[0] : NULL, argc > 1 ? argv[1] : NULL, all, &d);
 }
 
-/* The second word of deny is a message unless it looks like a request's id. */
-static bool is_id(const char *word) {
-	return strncmp(word, "req_", 4) == 0;
-}
-
 int cmd_deny(struct ctl *c, int argc, char **argv) {
 	bool all = false;
 	struct speech_decision d = {0};
@@ -248,7 +211,7 @@ int cmd_deny(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 0, INT_MAX);
 	if (code != CTL_GO) return code;
-	bool named = argc > 1 && is_id(argv[1]);
+	bool named = argc > 1 && strncmp(argv[1], "req_", 4) == 0; /* else the second word is a message */
 	int words = named ? 2 : argc ? 1 : 0;
 	if (all && named) return ctl_usage(c, "deny: --all excludes a request");
 	struct buf message = BUF_INIT(1 << 30);
