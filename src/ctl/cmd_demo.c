@@ -61,8 +61,14 @@ static void PRINTF_LIKE(3, 4) tell(const struct demo *d, const char *who, const 
 
 /* --- The daemon --------------------------------------------------------------------------------------------------- */
 
-static bool make_folder(struct demo *d) {
+/* Find the programs and make the folder. */
+static bool prepare(struct demo *d) {
 	const char *base = getenv("TMPDIR");
+	d->plenumd = find_own("plenumd", "");
+	d->agent = find_own("plenum-fakeagent", "fakeagent/");
+	if (!d->plenumd) ctl_say("plenumd: not found beside plenumctl or in PATH (install it)");
+	if (!d->agent) ctl_say("plenum-fakeagent: not found beside plenumctl or in PATH (install it)");
+	if (!d->plenumd || !d->agent) return false;
 	snprintf(d->folder, sizeof d->folder, "%s/plenum-demo-XXXXXX",
 			 base && *base == '/' && strlen(base) < 60 ? base : "/tmp");
 	if (!mkdtemp(d->folder)) {
@@ -82,13 +88,6 @@ static const char config_text[] =
 	" --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio"
 	" --include-partial-messages --replay-user-messages --conversations '%s/conversations'\n";
 
-static bool write_config(const struct demo *d, const char *path) {
-	FILE *f = fopen(path, "we");
-	if (!f) return false;
-	fprintf(f, config_text, d->folder, d->folder, d->agent, d->folder);
-	return fclose(f) == 0;
-}
-
 /* In the child: becomes the daemon, or ends. */
 static void exec_daemon(const struct demo *d, const char *config, int log) {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -106,7 +105,9 @@ static bool start_daemon(struct demo *d) {
 	_cleanup_free_ char *config = str_printf("%s/plenum.conf", d->folder);
 	_cleanup_free_ char *log_path = str_printf("%s/plenumd.log", d->folder);
 	_cleanup_close_ int log = log_path ? open(log_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
-	if (!config || log < 0 || !write_config(d, config)) {
+	FILE *f = config && log >= 0 ? fopen(config, "we") : NULL;
+	if (f) fprintf(f, config_text, d->folder, d->folder, d->agent, d->folder);
+	if (!f || fclose(f) != 0) {
 		ctl_say("%s: %s", d->folder, strerror(errno));
 		return false;
 	}
@@ -163,14 +164,6 @@ static bool end_daemon(struct demo *d) {
 
 /* --- The turn ----------------------------------------------------------------------------------------------------- */
 
-static void tell_answer(struct demo *d, const struct party *who, const struct incoming *in) {
-	struct speech_fact f;
-	for (size_t at = 0; speech_next(in, &at, &f);) {
-		_cleanup_free_ char *text = f.kind == SPEECH_TEXT ? span_dup(f.text, NULL) : NULL;
-		if (text) tell(d, who->name, "reads: %.200s", text);
-	}
-}
-
 static int take_question(struct demo *d, struct party *who, const struct incoming *in) {
 	const struct speech_decision yes = {.allow = true};
 	struct speech_ask ask = {0};
@@ -183,25 +176,26 @@ static int take_question(struct demo *d, struct party *who, const struct incomin
 	return r == PLENUM_OK ? CTL_OK : ctl_failed(who->p, r);
 }
 
-static void tell_settled(struct demo *d, struct party *who, const struct incoming *in) {
-	struct span by = span_member(in->notice, "by");
-	_cleanup_free_ char *decision = span_dup(span_member(in->notice, "decision"), NULL);
-	_cleanup_free_ char *name = span_dup(span_member(by, "name"), NULL);
-	who->settled = true;
-	tell(d, who->name, "learns: %s, decided by %s", decision ? decision : "?", name ? name : "?");
-}
-
 static int take_line(struct demo *d, struct party *who, const struct incoming *in) {
 	struct span event = follow_event(in);
 	struct speech_fact f;
 	if (who == &d->window) d->lines++;
-	if (span_equals(event, PLENUM_EV_SETTLED)) tell_settled(d, who, in);
+	if (span_equals(event, PLENUM_EV_SETTLED)) {
+		struct span by = span_member(in->notice, "by");
+		_cleanup_free_ char *decision = span_dup(span_member(in->notice, "decision"), NULL);
+		_cleanup_free_ char *name = span_dup(span_member(by, "name"), NULL);
+		who->settled = true;
+		tell(d, who->name, "learns: %s, decided by %s", decision ? decision : "?", name ? name : "?");
+	}
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		follow_print_error(in);
 		return CTL_REFUSED;
 	}
 	if (speech_find(in, SPEECH_ASK, &f)) return take_question(d, who, in);
-	tell_answer(d, who, in);
+	for (size_t at = 0; speech_next(in, &at, &f);) {
+		_cleanup_free_ char *text = f.kind == SPEECH_TEXT ? span_dup(f.text, NULL) : NULL;
+		if (text) tell(d, who->name, "reads: %.200s", text);
+	}
 	if (!speech_find(in, SPEECH_END, &f)) return CTL_GO;
 	struct speech_turn turn = d->turn;
 	bool good = in->speech->ends(&turn, in) || turn.ours;
@@ -222,10 +216,6 @@ static int drain(struct demo *d, struct party *who) {
 	return r == PLENUM_TIMED_OUT ? CTL_GO : ctl_failed(who->p, r);
 }
 
-static bool is_over(const struct demo *d) {
-	return d->window.settled && d->window.result && d->phone.settled && d->phone.result;
-}
-
 /* Both clients, until both saw the decision and the end. */
 static int follow(struct demo *d) {
 	int64_t deadline = now_ms() + DEMO_TIME;
@@ -233,7 +223,7 @@ static int follow(struct demo *d) {
 		int code = drain(d, &d->window);
 		if (code == CTL_GO) code = drain(d, &d->phone);
 		if (code != CTL_GO) return code;
-		if (is_over(d)) return CTL_OK;
+		if (d->window.settled && d->window.result && d->phone.settled && d->phone.result) return CTL_OK;
 		struct pollfd fds[] = {{.fd = plenum_fd(d->window.p), .events = plenum_events(d->window.p, NULL)},
 							   {.fd = plenum_fd(d->phone.p), .events = plenum_events(d->phone.p, NULL)}};
 		int64_t left = deadline - now_ms();
@@ -290,15 +280,6 @@ static int play_return(struct demo *d) {
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static void print_onward(void) {
-	printf("\nAll of that was real, with a scripted agent in the place of the CLI. With the real one:\n\n"
-		   "  systemctl --user enable --now plenumd.socket      (or run `plenumd` in a terminal)\n"
-		   "  plenumctl doctor                                  says what is missing\n"
-		   "  plenumctl send work \"what is in this directory?\"     one prompt\n"
-		   "  plenumctl chat work                               a conversation, in as many terminals as you like\n"
-		   "  plenumctl tail work                               only watch\n");
-}
-
 static int play(struct demo *d) {
 	struct stat st;
 	if (!start_daemon(d)) return CTL_INTERNAL;
@@ -321,20 +302,12 @@ static void demo_end(struct demo *d) {
 	free(d->agent);
 }
 
-static bool find_programs(struct demo *d) {
-	d->plenumd = find_own("plenumd", "");
-	d->agent = find_own("plenum-fakeagent", "fakeagent/");
-	if (!d->plenumd) ctl_say("plenumd: not found beside plenumctl or in PATH (install it)");
-	if (!d->agent) ctl_say("plenum-fakeagent: not found beside plenumctl or in PATH (install it)");
-	return d->plenumd && d->agent;
-}
-
 int cmd_demo(struct ctl *c, int argc, char **argv) {
 	struct demo d = {.window = {.name = "window"}, .phone = {.name = "phone"}};
 	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
 	if (code != CTL_GO) return code;
 	d.start = now_ms();
-	if (!find_programs(&d) || !make_folder(&d)) {
+	if (!prepare(&d)) {
 		demo_end(&d);
 		return CTL_NO_DAEMON;
 	}
@@ -344,6 +317,12 @@ int cmd_demo(struct ctl *c, int argc, char **argv) {
 	if (code == CTL_OK && !ended) code = CTL_REFUSED;
 	if (code != CTL_OK) print_log(&d);
 	demo_end(&d);
-	if (code == CTL_OK) print_onward();
-	return code;
+	if (code != CTL_OK) return code;
+	printf("\nAll of that was real, with a scripted agent in the place of the CLI. With the real one:\n\n"
+		   "  systemctl --user enable --now plenumd.socket      (or run `plenumd` in a terminal)\n"
+		   "  plenumctl doctor                                  says what is missing\n"
+		   "  plenumctl send work \"what is in this directory?\"     one prompt\n"
+		   "  plenumctl chat work                               a conversation, in as many terminals as you like\n"
+		   "  plenumctl tail work                               only watch\n");
+	return CTL_OK;
 }
