@@ -6,16 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void print_names(json_t *list) {
-	json_t *one;
-	size_t i;
-	json_array_foreach(list, i, one) {
-		const char *name = ctl_str(one, "session", "");
-		text_print(stdout, name, strlen(name));
-		putchar('\n');
-	}
-}
-
 static void add_number(struct table *t, int64_t n) {
 	if (n > 0)
 		table_addf(t, "%lld", (long long)n);
@@ -23,31 +13,24 @@ static void add_number(struct table *t, int64_t n) {
 		table_add(t, "-");
 }
 
-/* With ~ for the home directory. */
-static void add_directory(struct table *t, const char *path) {
+static void add_session(struct table *t, json_t *one) {
+	struct buf background = BUF_INIT(200);
+	const char *cwd = ctl_str(one, "cwd", "");
 	_cleanup_free_ char *home = path_home();
 	size_t n = home ? strlen(home) : 0;
-	if (n > 1 && strncmp(path, home, n) == 0 && (path[n] == '/' || path[n] == 0))
-		table_addf(t, "~%s", path + n);
-	else
-		table_add(t, path);
-}
-
-static void add_background(struct table *t, json_t *one) {
-	struct buf b = BUF_INIT(200);
-	ctl_put_background(&b, one);
-	table_add(t, b.data ? b.data : "-");
-	buf_free(&b);
-}
-
-static void add_session(struct table *t, json_t *one) {
+	bool below = n > 1 && strncmp(cwd, home, n) == 0 && (cwd[n] == '/' || cwd[n] == 0);
 	table_add(t, ctl_str(one, "session", "?"));
 	table_add(t, ctl_str(one, "state", "?"));
 	table_add_age(t, ctl_int(one, "idle_ms", 0));
 	add_number(t, ctl_int(one, "attachments", 0));
 	add_number(t, ctl_int(one, "pending", 0));
-	add_background(t, one);
-	add_directory(t, ctl_str(one, "cwd", ""));
+	ctl_put_background(&background, one);
+	table_add(t, background.data ? background.data : "-");
+	buf_free(&background);
+	if (below)
+		table_addf(t, "~%s", cwd + n);
+	else
+		table_add(t, cwd);
 	table_add(t, ctl_str(one, "profile", ""));
 	add_number(t, ctl_int(one, "pid", 0));
 	table_add(t, ctl_str(one, "conversation_id", "-"));
@@ -66,13 +49,6 @@ static bool is_empty(const struct table *t, size_t column) {
 	return true;
 }
 
-/* Leave the room to the directories before they are cut. */
-static void fit(struct table *t, size_t width) {
-	for (size_t c = 3; c < 6 && table_width(t) > width; c++)
-		if (is_empty(t, c)) table_hide(t, c);
-	t->width = width;
-}
-
 /* The session used last stands first. */
 static void print_sessions(json_t *sessions, bool all) {
 	static const char *const head[] = {"SESSION",    "STATE",     "IDLE",    "CLIENTS", "PENDING",
@@ -85,7 +61,12 @@ static void print_sessions(json_t *sessions, bool all) {
 	if (list) qsort(list, n, sizeof(json_t *), by_use);
 	for (size_t i = 0; list && i < n; i++) add_session(&t, list[i]);
 	for (size_t i = SHORT_COLUMNS; !all && i < ARRAY_SIZE(head); i++) table_hide(&t, i);
-	if (table_screen(&width, &height) && !all) fit(&t, width);
+	if (table_screen(&width, &height) && !all) {
+		/* Leave the room to the directories before they are cut. */
+		for (size_t c = 3; c < 6 && table_width(&t) > width; c++)
+			if (is_empty(&t, c)) table_hide(&t, c);
+		t.width = width;
+	}
 	table_print(&t, stdout);
 	table_free(&t);
 	free(list);
@@ -99,17 +80,24 @@ int cmd_ls(struct ctl *c, int argc, char **argv) {
 		{0},
 	};
 	_cleanup_json_ json_t *answer = NULL;
+	json_t *one;
+	size_t i;
 	int code = ctl_options(c, options, &argc, &argv, 0, 0);
 	if (code != CTL_GO) return code;
 	code = ctl_ask_once(c, PLENUM_LIST, NULL, &answer);
 	if (code != CTL_OK) return code;
 	json_t *list = ctl_array(answer, "sessions");
 	if (c->json && !names) return ctl_print_json(answer);
-	if (names)
-		print_names(list);
-	else if (json_array_size(list) == 0)
+	if (names) {
+		json_array_foreach(list, i, one) {
+			const char *name = ctl_str(one, "session", "");
+			text_print(stdout, name, strlen(name));
+			putchar('\n');
+		}
+	} else if (json_array_size(list) == 0) {
 		puts("no sessions; `plenumctl send work \"hello\"` makes one");
-	else
+	} else {
 		print_sessions(list, all);
+	}
 	return CTL_OK;
 }

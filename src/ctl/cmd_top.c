@@ -163,14 +163,6 @@ static int compare(const void *left, const void *right) {
 	return sort_reversed ? -order : order;
 }
 
-static json_t **sorted(json_t *all, size_t *n) {
-	*n = json_array_size(all);
-	json_t **list = calloc(*n + 1, sizeof(json_t *));
-	for (size_t i = 0; list && i < *n; i++) list[i] = json_array_get(all, i);
-	if (list) qsort(list, *n, sizeof(json_t *), compare);
-	return list;
-}
-
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 static struct table fill(json_t **list, size_t n) {
@@ -187,26 +179,23 @@ static struct table fill(json_t **list, size_t n) {
 	return t;
 }
 
-/* Hide columns until the rest fits. */
-static void fit(struct table *t, size_t width) {
-	while (table_width(t) > width) {
-		size_t worst = 0;
-		for (size_t c = 1; c < ARRAY_SIZE(columns); c++)
-			if (!table_is_hidden(t, c) && columns[c].rank > columns[worst].rank) worst = c;
-		if (worst == 0) break;
-		table_hide(t, worst);
-	}
-	t->width = width;
-}
-
 /* rows: at most this many lines; 0: no limit. */
 static void print_sessions(json_t *all, size_t width, size_t rows) {
-	size_t n;
-	json_t **list = sorted(all, &n);
+	size_t n = json_array_size(all);
+	json_t **list = calloc(n + 1, sizeof(json_t *));
 	if (!list) return;
+	for (size_t i = 0; i < n; i++) list[i] = json_array_get(all, i);
+	qsort(list, n, sizeof(json_t *), compare);
 	size_t shown = rows && n + 1 > rows ? MAX(rows, (size_t)3) - 2 : n;
 	struct table t = fill(list, shown);
-	if (width) fit(&t, width);
+	t.width = width;
+	while (width && table_width(&t) > width) { /* hide columns until the rest fits */
+		size_t worst = 0;
+		for (size_t c = 1; c < ARRAY_SIZE(columns); c++)
+			if (!table_is_hidden(&t, c) && columns[c].rank > columns[worst].rank) worst = c;
+		if (worst == 0) break;
+		table_hide(&t, worst);
+	}
 	table_print(&t, stdout);
 	if (shown < n) printf("... %zu more\n", n - shown);
 	table_free(&t);
@@ -235,14 +224,6 @@ static void restore(struct top *t) {
 	tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
 }
 
-static void put_summary(struct buf *b, const struct top *t, json_t *all) {
-	json_t *one;
-	size_t i, asking = 0;
-	json_array_foreach(all, i, one) asking += ctl_int(one, "pending", 0) > 0;
-	buf_printf(b, "%zu session%s, %zu asking   ", json_array_size(all), json_array_size(all) == 1 ? "" : "s", asking);
-	text_put_line(b, plenum_path(t->p), strlen(plenum_path(t->p)), 200);
-}
-
 static void print_cut(const char *text, size_t width) {
 	struct buf b = BUF_INIT(4096);
 	text_put_line(&b, text, strlen(text), width > 1 ? width - 1 : 1);
@@ -253,12 +234,15 @@ static void print_cut(const char *text, size_t width) {
 static int draw(const struct top *t) {
 	_cleanup_json_ json_t *told = NULL;
 	struct buf b = BUF_INIT(4096), keys = BUF_INIT(4096);
-	size_t width, height;
+	json_t *one;
+	size_t i, asking = 0, width, height;
 	int code = ask_all(t->p, &told);
 	if (code != CTL_OK) return code;
 	json_t *all = ctl_array(told, "sessions"), *shares = ctl_array(told, "shares");
 	table_screen(&width, &height);
-	put_summary(&b, t, all);
+	json_array_foreach(all, i, one) asking += ctl_int(one, "pending", 0) > 0;
+	buf_printf(&b, "%zu session%s, %zu asking   ", json_array_size(all), json_array_size(all) == 1 ? "" : "s", asking);
+	text_put_line(&b, plenum_path(t->p), strlen(plenum_path(t->p)), 200);
 	buf_printf(&keys, "q leaves; sorted by %s%s (", sort_column->head, sort_reversed ? ", reversed" : "");
 	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
 		if (columns[c].key) buf_printf(&keys, "%c ", columns[c].key);
@@ -277,19 +261,17 @@ static int draw(const struct top *t) {
 	return CTL_OK;
 }
 
-static void take_key(struct top *t, char key) {
-	if (key == 'q' || key == 'Q' || key == 4) t->leave = true;
-	if (key == 'r') sort_reversed = !sort_reversed;
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
-		if (columns[c].key && columns[c].key == key) sort_column = &columns[c];
-}
-
 static void take_keys(struct top *t) {
 	char keys[64];
 	ssize_t n = fd_read(STDIN_FILENO, keys, sizeof keys);
 	if (n <= 0) t->leave = true;
 	if (n > 1 && *keys == '\033') return; /* an arrow and the like */
-	for (ssize_t i = 0; i < n; i++) take_key(t, keys[i]);
+	for (ssize_t i = 0; i < n; i++) {
+		if (keys[i] == 'q' || keys[i] == 'Q' || keys[i] == 4) t->leave = true;
+		if (keys[i] == 'r') sort_reversed = !sort_reversed;
+		for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+			if (columns[c].key && columns[c].key == keys[i]) sort_column = &columns[c];
+	}
 }
 
 static void take_signal(struct top *t) {

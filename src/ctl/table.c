@@ -52,10 +52,6 @@ void table_note(struct table *t, const char *note) {
 	notes[rows - 1] = buf_steal(&b, NULL);
 }
 
-static void print_note(const struct table *t, size_t row, FILE *out) {
-	if (row < t->n_notes && t->notes[row]) fprintf(out, "  %s\n", t->notes[row]);
-}
-
 static size_t column_width(const struct table *t, size_t column) {
 	size_t width = 0;
 	for (size_t i = column; i < t->n; i += t->columns) width = MAX(width, text_width(t->cells[i]));
@@ -97,16 +93,11 @@ static void cut(struct buf *b, size_t width) {
 	buf_puts(b, "…");
 }
 
-static size_t last_column(const struct table *t) {
+static void print_row(const struct table *t, size_t row, const size_t *widths, FILE *out) {
+	struct buf b = BUF_INIT((size_t)1 << 20);
 	size_t last = 0;
 	for (size_t c = 0; c < t->columns; c++)
 		if (!table_is_hidden(t, c)) last = c;
-	return last;
-}
-
-static void print_row(const struct table *t, size_t row, const size_t *widths, FILE *out) {
-	struct buf b = BUF_INIT((size_t)1 << 20);
-	size_t last = last_column(t);
 	for (size_t c = 0; c <= last; c++) {
 		const char *cell = t->cells[row * t->columns + c];
 		if (table_is_hidden(t, c)) continue;
@@ -123,7 +114,7 @@ void table_print(struct table *t, FILE *out) {
 	for (size_t c = 0; c < t->columns && c < ARRAY_SIZE(widths); c++) widths[c] = column_width(t, c);
 	for (size_t row = 0; row < t->n / t->columns; row++) {
 		print_row(t, row, widths, out);
-		print_note(t, row, out);
+		if (row < t->n_notes && t->notes[row]) fprintf(out, "  %s\n", t->notes[row]);
 	}
 }
 
