@@ -51,15 +51,6 @@ static unsigned goal_of(const char *state) {
 	return ended ? GOAL_ENDED : 0;
 }
 
-static int reached(struct ctl *c, const char *session, const char *state) {
-	if (!c->json) {
-		puts(state);
-		return CTL_OK;
-	}
-	_cleanup_json_ json_t *told = json_pack("{s:s,s:s}", "session", session, "state", state);
-	return ctl_print_json(told);
-}
-
 /* The state that a line reports of the session; NULL: another line. The caller frees. */
 static char *state_in(const struct incoming *in, const char *session) {
 	struct span event = follow_event(in);
@@ -70,7 +61,12 @@ static char *state_in(const struct incoming *in, const char *session) {
 }
 
 static int take_state(struct ctl *c, const struct waiting *w, const char *state) {
-	if (goal_of(state) & w->goals) return reached(c, w->session, state);
+	if (goal_of(state) & w->goals) {
+		_cleanup_json_ json_t *told = json_pack("{s:s,s:s}", "session", w->session, "state", state);
+		if (c->json) return ctl_print_json(told);
+		puts(state);
+		return CTL_OK;
+	}
 	if (strcmp(state, REMOVED) != 0) return CTL_GO;
 	ctl_say("session %s: was removed before it was %s", w->session, w->goals & GOAL_IDLE ? "idle" : "asking");
 	return CTL_REFUSED;
@@ -98,16 +94,6 @@ static int await_goal(struct ctl *c, struct plenum *p, struct waiting *w) {
 	}
 }
 
-/* Subscribe first, so that no change between the question and the wait is missed. */
-static int wait_for(struct ctl *c, struct plenum *p, struct waiting *w) {
-	_cleanup_json_ json_t *status = NULL;
-	int code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
-	if (code == CTL_OK) code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", w->session), &status);
-	if (code != CTL_OK) return code;
-	code = take_state(c, w, ctl_str(status, "state", ""));
-	return code == CTL_GO ? await_goal(c, p, w) : code;
-}
-
 int cmd_wait(struct ctl *c, int argc, char **argv) {
 	const char *timeout = NULL;
 	const struct ctl_option options[] = {
@@ -124,8 +110,14 @@ int cmd_wait(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	w.deadline = ms == INT64_MAX ? ms : now_ms() + ms;
 	_cleanup_plenum_ struct plenum *p = NULL;
+	_cleanup_json_ json_t *status = NULL;
 	code = pick_open(c, &w.session, &p);
-	return code == CTL_OK ? wait_for(c, p, &w) : code;
+	/* Subscribe first, so that no change between the question and the wait is missed. */
+	if (code == CTL_OK) code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
+	if (code == CTL_OK) code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", w.session), &status);
+	if (code != CTL_OK) return code;
+	code = take_state(c, &w, ctl_str(status, "state", ""));
+	return code == CTL_GO ? await_goal(c, p, &w) : code;
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */

@@ -42,16 +42,12 @@ void ctl_say(const char *fmt, ...) {
 	va_end(ap);
 }
 
-/* A verb of the protocol that begins an error is for programs, like the code. */
-static const char *without_verb(const char *error) {
-	const char *end = strncmp(error, "plenum_", strlen("plenum_")) == 0 ? strstr(error, ": ") : NULL;
-	return end ? end + strlen(": ") : error;
-}
-
 void ctl_say_error(const char *error, const char *code) {
 	bool coded = codes_wanted && code && *code;
-	ctl_say("%s%s%s%s", codes_wanted ? error : without_verb(error), coded ? " (" : "", coded ? code : "",
-			coded ? ")" : "");
+	/* A verb of the protocol that begins an error is for programs, like the code. */
+	const char *verb_end = strncmp(error, "plenum_", strlen("plenum_")) == 0 ? strstr(error, ": ") : NULL;
+	if (!codes_wanted && verb_end) error = verb_end + strlen(": ");
+	ctl_say("%s%s%s%s", error, coded ? " (" : "", coded ? code : "", coded ? ")" : "");
 }
 
 static void print_usage(FILE *out, const struct verb *v) {
@@ -112,13 +108,6 @@ static void fill_tables(struct getopt_tables *t, const struct ctl_option *option
 	memcpy(&t->options[t->n], common_options, sizeof common_options);
 }
 
-static const struct ctl_option *find_option(const struct ctl_option *options, size_t n, int got) {
-	if (got >= FIRST_OPTION && got < (int)n + FIRST_OPTION) return &options[got - FIRST_OPTION];
-	for (size_t i = 0; i < n; i++)
-		if (options[i].letter == got) return &options[i];
-	return NULL;
-}
-
 /* A word that JSON cannot hold: the request would go out without it, and be another request. */
 static int check_utf8(struct ctl *c, const char *word) {
 	if (str_is_utf8(word, strlen(word))) return CTL_GO;
@@ -126,7 +115,10 @@ static int check_utf8(struct ctl *c, const char *word) {
 }
 
 static int take(struct ctl *c, const struct ctl_option *options, size_t n, int got) {
-	const struct ctl_option *o = find_option(options, n, got);
+	const struct ctl_option *o = NULL;
+	if (got >= FIRST_OPTION && got < (int)n + FIRST_OPTION) o = &options[got - FIRST_OPTION];
+	for (size_t i = 0; !o && i < n; i++)
+		if (options[i].letter == got) o = &options[i];
 	if (o && optarg && check_utf8(c, optarg) != CTL_GO) return CTL_USAGE;
 	if (o && o->flag) *o->flag = true;
 	if (o && o->value) *o->value = optarg;
@@ -236,13 +228,6 @@ bool ctl_is_strangers(struct plenum *p, uid_t *owner) {
 	return peer.uid != geteuid();
 }
 
-/* A daemon closes the connection of an unknown user without a message. */
-static void explain_close(struct plenum *p) {
-	uid_t owner;
-	if (ctl_is_strangers(p, &owner))
-		ctl_say("it belongs to uid %u and does not take uid %u (allow_uids in plenum.conf(5))", owner, geteuid());
-}
-
 char *ctl_last_error(struct plenum *p, char **code) {
 	const char *line;
 	char *error = NULL;
@@ -259,9 +244,11 @@ char *ctl_last_error(struct plenum *p, char **code) {
 }
 
 static int explain_loss(struct plenum *p) {
+	uid_t owner;
 	_cleanup_free_ char *code = NULL, *error = ctl_last_error(p, &code);
 	ctl_say("%s", error ? error : "the daemon closed the connection");
-	if (!error) explain_close(p);
+	if (!error && ctl_is_strangers(p, &owner)) /* the connection of an unknown user is closed without a message */
+		ctl_say("it belongs to uid %u and does not take uid %u (allow_uids in plenum.conf(5))", owner, geteuid());
 	return code && strcmp(code, PLENUM_E_BAD_CONFIG) == 0 ? CTL_NO_DAEMON : CTL_CUT;
 }
 
@@ -276,9 +263,12 @@ int ctl_failed(struct plenum *p, enum plenum_result r) {
 
 /* Jansson reads neither lone surrogates nor huge numbers, and an answer may hold a line of the child as it was: the
  * members that it reads are enough. */
-static json_t *parse_members(struct span text) {
-	json_t *body = json_object();
-	struct span key, value;
+static json_t *parse_body(const struct plenum_answer *a) {
+	struct span text = {a->body, a->body ? a->body_len : 0}, key, value;
+	json_t *body = text.p ? json_loadb(text.p, text.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
+	if (json_is_object(body)) return body;
+	json_decref(body);
+	body = json_object();
 	for (size_t at = 0; span_next_member(text, &at, &key, &value);) {
 		_cleanup_free_ char *name = span_dup(key, NULL);
 		json_t *member = json_loadb(value.p, value.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
@@ -288,13 +278,6 @@ static json_t *parse_members(struct span text) {
 			json_decref(member);
 	}
 	return body;
-}
-
-static json_t *parse_body(const struct plenum_answer *a) {
-	json_t *body = a->body ? json_loadb(a->body, a->body_len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
-	if (json_is_object(body)) return body;
-	json_decref(body);
-	return parse_members((struct span){a->body, a->body ? a->body_len : 0});
 }
 
 int ctl_ask_first(struct plenum *p, const char *verb, json_t *members, json_t **answer, struct plenum_answer *refusal) {

@@ -36,16 +36,13 @@ static bool read_last(char *name, size_t size) {
 
 /* --- The name ----------------------------------------------------------------------------------------------------- */
 
-/* Names in words: "a, b and c". */
-static void put_name(struct buf *b, const char *name, size_t i, size_t n) {
-	buf_printf(b, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", name);
-}
-
 static int ambiguous(const char *word, json_t *fitting) {
 	struct buf b = BUF_INIT(4096);
 	size_t i, n = json_array_size(fitting);
 	json_t *name;
-	json_array_foreach(fitting, i, name) if (i < 8) put_name(&b, json_string_value(name), i, n);
+	json_array_foreach(fitting, i, name) {
+		if (i < 8) buf_printf(&b, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", json_string_value(name));
+	}
 	ctl_say("session '%s': fits %s%s (write more of the name)", word, b.data ? b.data : "", n > 8 ? ", ..." : "");
 	buf_free(&b);
 	return CTL_USAGE;
@@ -68,15 +65,6 @@ static json_t *fitting(json_t *sessions, const char *word, bool whole) {
 	return fit;
 }
 
-static int use(struct ctl *c, const char **word, const char *name) {
-	if (strlen(name) < sizeof c->session) {
-		if (name != c->session) snprintf(c->session, sizeof c->session, "%s", name);
-		*word = c->session;
-		pick_remember(name);
-	}
-	return CTL_OK;
-}
-
 /* sessions: of plenum_list; NULL: the daemon does not tell this program. */
 static int pick(struct ctl *c, const char **word, bool whole, json_t *sessions) {
 	bool last = strcmp(*word, "-") == 0;
@@ -91,8 +79,13 @@ static int pick(struct ctl *c, const char **word, bool whole, json_t *sessions) 
 	if (last) *word = c->session;
 	_cleanup_json_ json_t *fit = fitting(sessions, *word, whole || last);
 	if (json_array_size(fit) > 1) return ambiguous(*word, fit);
-	if (json_array_size(fit) == 1) return use(c, word, json_string_value(json_array_get(fit, 0)));
-	if (**word != '-') return CTL_OK;
+	const char *name = json_string_value(json_array_get(fit, 0));
+	if (name && strlen(name) < sizeof c->session) {
+		snprintf(c->session, sizeof c->session, "%s", name);
+		*word = c->session;
+		pick_remember(name);
+	}
+	if (name || **word != '-') return CTL_OK;
 	ctl_say("session '%s': does not exist, and looks like an option (options stand before --)", *word);
 	return CTL_USAGE;
 }
