@@ -67,23 +67,6 @@ static void keep(struct history *h, wchar_t *entry) {
 	}
 }
 
-static void drop_oldest(struct history *h, size_t n) {
-	for (size_t i = 0; i < n; i++) free(h->entries[i]);
-	memmove(h->entries, h->entries + n, (h->n - n) * sizeof *h->entries);
-	h->n -= n;
-}
-
-static void read_entries(struct history *h, const char *text, size_t n) {
-	for (const char *p = text, *end = text + n; p < end;) {
-		const char *stop = memchr(p, '\n', (size_t)(end - p));
-		size_t len = (size_t)((stop ? stop : end) - p);
-		wchar_t *entry = len ? wtext_from(p, len, NULL) : NULL;
-		if (entry) unescape(entry);
-		if (entry) keep(h, entry);
-		p += len + 1;
-	}
-}
-
 /* Write only the newest ones anew; the lock on the old file keeps others from appending to it. */
 static void shorten(const struct history *h) {
 	_cleanup_free_ char *fresh = str_printf("%s.new", h->path);
@@ -103,12 +86,21 @@ void history_open(struct history *h, char *path) {
 	if (fd < 0) return;
 	fchmod(fd, 0600);
 	buf_read(&b, fd);
-	if (b.len) read_entries(h, b.data, b.len);
+	for (const char *p = b.data, *end = b.len ? p + b.len : p; p < end;) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)((stop ? stop : end) - p);
+		wchar_t *entry = len ? wtext_from(p, len, NULL) : NULL;
+		if (entry) unescape(entry);
+		if (entry) keep(h, entry);
+		p += len + 1;
+	}
 	buf_free(&b);
 	if (h->n <= HISTORY_MAX) return;
-	bool much = h->n > HISTORY_MAX * 2;
-	drop_oldest(h, h->n - HISTORY_MAX);
-	if (much) shorten(h);
+	size_t old = h->n - HISTORY_MAX;
+	for (size_t i = 0; i < old; i++) free(h->entries[i]);
+	memmove(h->entries, h->entries + old, HISTORY_MAX * sizeof *h->entries);
+	h->n = HISTORY_MAX;
+	if (old > HISTORY_MAX) shorten(h);
 }
 
 void history_free(struct history *h) {

@@ -99,11 +99,6 @@ static char *value_text(struct span value) {
 	return NULL;
 }
 
-/* The names of changes are words with underscores. */
-static void put_what(struct buf *b, const char *what) {
-	for (; *what; what++) buf_putc(b, *what == '_' ? ' ' : *what);
-}
-
 /* A client's name with spaces is quoted, so that it is no part of the sentence. */
 static void put_name(struct buf *b, const char *name) {
 	if (strpbrk(name, " \""))
@@ -121,10 +116,10 @@ static bool put_words(struct buf *b, const char *words, struct span line) {
 		_cleanup_free_ char *text = value_text(value);
 		if (!text) return false;
 		buf_put(b, words, (size_t)(open - words));
+		bool worded = strcmp(key, "what") == 0; /* the names of changes are words with underscores */
+		for (char *p = text; worded && *p; p++) *p = *p == '_' ? ' ' : *p;
 		if (span_is_object(value) || strcmp(key, "name") == 0)
 			put_name(b, text);
-		else if (strcmp(key, "what") == 0)
-			put_what(b, text);
 		else
 			buf_puts(b, text);
 	}
@@ -148,23 +143,21 @@ static const char *decision_words(struct span decision) {
 	return NULL;
 }
 
-static void put_answerer(struct buf *b, struct span by) {
-	_cleanup_free_ char *name = text_dup(span_member(by, "name"), NULL);
-	_cleanup_free_ char *program = text_dup(span_member(by, "program"), NULL);
-	if (!name || strcmp(name, "plenumd") == 0) return; /* no client decided */
-	buf_puts(b, " by ");
-	put_name(b, name);
-	if (program && strcmp(name, program) != 0) buf_printf(b, " (%s)", program);
-}
-
 static bool put_settled(struct buf *b, struct span notice) {
 	struct span decision = span_member(notice, "decision"), permissions = span_member(notice, "permissions"), one;
+	struct span by = span_member(notice, "by");
+	_cleanup_free_ char *name = text_dup(span_member(by, "name"), NULL);
+	_cleanup_free_ char *program = text_dup(span_member(by, "program"), NULL);
 	_cleanup_free_ char *tool = text_dup(span_member(notice, "tool_name"), NULL);
 	_cleanup_free_ char *raw = text_dup(decision, NULL), *reason = text_dup(span_member(notice, "reason"), NULL);
 	const char *words = decision_words(decision), *joint = ", and remembered: ";
 	b->len = 0;
 	buf_printf(b, "%s: %s", tool ? tool : "the request", words ? words : raw ? raw : "answered");
-	put_answerer(b, span_member(notice, "by"));
+	if (name && strcmp(name, "plenumd") != 0) { /* else no client decided */
+		buf_puts(b, " by ");
+		put_name(b, name);
+		if (program && strcmp(name, program) != 0) buf_printf(b, " (%s)", program);
+	}
 	for (size_t at = 0; span_is_array(permissions) && span_next(permissions, &at, &one); joint = "; ") {
 		_cleanup_free_ char *text = text_dup(one, NULL);
 		buf_printf(b, "%s%s", joint, text ? text : "?");
