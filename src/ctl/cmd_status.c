@@ -67,22 +67,7 @@ static void add_bytes(struct table *t, json_t *object, const char *key) {
 	table_add(t, text ? text : "?");
 }
 
-/* A table below its title; nothing for an empty list. */
-static void print_list(json_t *list, const char *title, const char *const *head, size_t n,
-					   void (*add)(struct table *t, json_t *one)) {
-	if (json_array_size(list) == 0) return;
-	struct table t = TABLE(n);
-	size_t i, height;
-	json_t *one;
-	for (i = 0; i < n; i++) table_add(&t, head[i]);
-	json_array_foreach(list, i, one) add(&t, one);
-	if (!table_screen(&t.width, &height)) t.width = 0;
-	printf("\n%s\n", title);
-	table_print(&t, stdout);
-	table_free(&t);
-}
-
-#define PRINT_LIST(list, title, head, add) print_list(list, title, head, ARRAY_SIZE(head), add)
+#define PRINT_LIST(list, title, head, add) ctl_print_list(list, title, head, ARRAY_SIZE(head), add)
 
 /* --- Of a session ------------------------------------------------------------------------------------------------- */
 
@@ -145,19 +130,11 @@ static void add_guard(struct table *t, json_t *one) {
 	table_add(t, ctl_bool(one, "here") ? "yes" : "no: its tools are refused");
 }
 
-static void print_child(json_t *s) {
-	int64_t pid = ctl_int(s, "pid", 0);
-	_cleanup_free_ char *rss = size_text(ctl_int(s, "child_rss", 0));
-	_cleanup_free_ char *silent = age_text(ctl_int(s, "output_ms", 0));
-	if (pid <= 0) return;
-	row("agent", "pid %lld, %s of memory, last output %s ago", (long long)pid, rss ? rss : "?", silent ? silent : "?");
-	row_text(s, "program", "program");
-	row_text(s, "version", "version");
-}
-
 static void print_session(json_t *s) {
 	json_t *cost = json_object_get(s, "cost_usd"); /* of the conversation */
+	int64_t pid = ctl_int(s, "pid", 0);
 	_cleanup_free_ char *idle = age_text(ctl_int(s, "idle_ms", 0)), *tape = size_text(ctl_int(s, "tape_bytes", 0));
+	_cleanup_free_ char *silent = age_text(ctl_int(s, "output_ms", 0)), *rss = size_text(ctl_int(s, "child_rss", 0));
 	row_text(s, "session", "session");
 	row("state", "%s, last used %s ago", ctl_str(s, "state", "?"), idle ? idle : "?");
 	row_text(s, "reason", "reason");
@@ -167,7 +144,12 @@ static void print_session(json_t *s) {
 	row_text(s, "resumed_id", "resumed from");
 	row_text(s, "permission_mode", "mode");
 	row_text(s, "model", "model");
-	print_child(s);
+	if (pid > 0) {
+		row("agent", "pid %lld, %s of memory, last output %s ago", (long long)pid, rss ? rss : "?",
+			silent ? silent : "?");
+		row_text(s, "program", "program");
+		row_text(s, "version", "version");
+	}
 	row_date(s, "created_ms", "made");
 	row_count(s, "turns", "turns");
 	if (json_is_number(cost)) row("cost", "$%.4f", json_number_value(cost));
@@ -180,8 +162,8 @@ static void print_session(json_t *s) {
 	PRINT_LIST(ctl_array(s, "prompts"), "prompts", prompt_head, add_prompt);
 	PRINT_LIST(ctl_array(s, "tasks"), "background tasks", task_head, add_task);
 	PRINT_LIST(ctl_array(s, "timers"), "timers", timer_head, add_timer);
-	print_list(ctl_array(s, "leftovers"), "detached processes", leftover_head, ARRAY_SIZE(leftover_head) - 1,
-			   add_leftover_of_one);
+	ctl_print_list(ctl_array(s, "leftovers"), "detached processes", leftover_head, ARRAY_SIZE(leftover_head) - 1,
+				   add_leftover_of_one);
 	PRINT_LIST(ctl_array(s, "guards"), "guards", guard_head, add_guard);
 }
 

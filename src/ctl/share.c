@@ -21,14 +21,5 @@ size_t share_lines(json_t *shares) {
 
 void share_print(json_t *shares) {
 	static const char *const head[] = {"UID", "SESSIONS", "CONNECTIONS", "HELD", "REQUESTS"};
-	struct table t = TABLE(ARRAY_SIZE(head));
-	size_t i, height;
-	json_t *one;
-	if (!share_lines(shares)) return;
-	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
-	json_array_foreach(shares, i, one) add_share(&t, one);
-	if (!table_screen(&t.width, &height)) t.width = 0;
-	puts("\nshares");
-	table_print(&t, stdout);
-	table_free(&t);
+	if (share_lines(shares)) ctl_print_list(shares, "shares", head, ARRAY_SIZE(head), add_share);
 }
