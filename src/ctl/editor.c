@@ -63,23 +63,19 @@ static void drop_input(struct editor *e, size_t n) {
 }
 
 /* A terminal sends CR for a newline, and the tty makes NL of CR and CR of NL: a pair is one. */
-static wchar_t *paste_text(const char *text, size_t n) {
-	size_t len = 0, out = 0;
-	wchar_t *wide = wtext_from(text, n, &len);
-	for (size_t i = 0; wide && i < len; i++) {
-		if (wide[i] == '\r' && i && wide[i - 1] == '\n') continue;
-		wide[out++] = wide[i] == '\r' ? L'\n' : wide[i];
-	}
-	if (wide) wide[out] = 0;
-	return wide;
-}
-
 static bool take_paste(struct editor *e, wchar_t *key) {
 	char *end = e->in.len ? memmem(e->in.data, e->in.len, PASTE_END, strlen(PASTE_END)) : NULL;
 	if (!end) return false;
+	size_t n = (size_t)(end - e->in.data), len = 0, out = 0;
+	wchar_t *text = wtext_from(e->in.data, n, &len);
+	for (size_t i = 0; text && i < len; i++) {
+		if (text[i] == '\r' && i && text[i - 1] == '\n') continue;
+		text[out++] = text[i] == '\r' ? L'\n' : text[i];
+	}
+	if (text) text[out] = 0;
 	free(e->pasted);
-	e->pasted = paste_text(e->in.data, (size_t)(end - e->in.data));
-	drop_input(e, (size_t)(end - e->in.data) + strlen(PASTE_END));
+	e->pasted = text;
+	drop_input(e, n + strlen(PASTE_END));
 	e->pasting = false;
 	*key = KEY_PASTE;
 	return true;

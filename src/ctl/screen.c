@@ -223,17 +223,6 @@ void screen_clear(struct screen *s) {
 	s->drawn.len = s->above = 0;
 }
 
-/* The rows that end at the cursor, as the terminal has wrapped them. The tail may have joined the row before it: it
- * stays, and its line goes on in a new row. */
-static size_t count_rows(const struct screen *s) {
-	size_t rows = 0, width;
-	for (size_t at = 0; at + sizeof width <= s->widths.len; at += sizeof width) {
-		memcpy(&width, s->widths.data + at, sizeof width);
-		rows += MAX((width + s->columns - 1) / s->columns, (size_t)1);
-	}
-	return rows;
-}
-
 void screen_measure(struct screen *s) {
 	struct winsize size;
 	size_t before = s->columns;
@@ -242,7 +231,13 @@ void screen_measure(struct screen *s) {
 	s->rows = known && size.ws_row ? size.ws_row : 24;
 	s->drawn.len = 0;
 	if (s->columns == before || !s->above) return;
-	s->above = count_rows(s);
+	/* The rows that end at the cursor, as the terminal has wrapped them. The tail may have joined the row before it:
+	 * it stays, and its line goes on in a new row. */
+	s->above = 0;
+	for (size_t at = 0, width; at + sizeof width <= s->widths.len; at += sizeof width) {
+		memcpy(&width, s->widths.data + at, sizeof width);
+		s->above += MAX((width + s->columns - 1) / s->columns, (size_t)1);
+	}
 	s->tail.len = 0;
 }
 
