@@ -45,22 +45,6 @@ static void put_rules(struct buf *b, const json_t *one) {
 	}
 }
 
-static void put_directories(struct buf *b, const json_t *one) {
-	const json_t *all = json_object_get(one, "directories");
-	for (size_t i = 0; i < json_array_size(all); i++) {
-		const char *path = json_string_value(json_array_get(all, i));
-		buf_puts(b, i ? ", " : " ");
-		put_value(b, path ? path : "?");
-	}
-}
-
-/* A kind that is not known here is shown as it came: it would be remembered all the same. */
-static void put_raw(struct buf *b, const json_t *one) {
-	char *text = json_dumps(one, JSON_COMPACT | JSON_ENCODE_ANY);
-	put_value(b, text ? text : "?");
-	free(text);
-}
-
 static void put_one(struct buf *b, const json_t *one) {
 	const char *type = text_of(one, "type");
 	if (strcmp(type, "addRules") == 0) {
@@ -76,9 +60,17 @@ static void put_one(struct buf *b, const json_t *one) {
 		put_value(b, text_of(one, "mode"));
 	} else if (strcmp(type, "addDirectories") == 0 || strcmp(type, "removeDirectories") == 0) {
 		buf_puts(b, *type == 'a' ? "directories" : "no longer directories");
-		put_directories(b, one);
+		const json_t *all = json_object_get(one, "directories");
+		for (size_t i = 0; i < json_array_size(all); i++) {
+			const char *path = json_string_value(json_array_get(all, i));
+			buf_puts(b, i ? ", " : " ");
+			put_value(b, path ? path : "?");
+		}
 	} else {
-		put_raw(b, one);
+		/* A kind that is not known here is shown as it came: it would be remembered all the same. */
+		char *text = json_dumps(one, JSON_COMPACT | JSON_ENCODE_ANY);
+		put_value(b, text ? text : "?");
+		free(text);
 		return;
 	}
 	put_place(b, one);

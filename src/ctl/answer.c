@@ -37,15 +37,6 @@ static void put_rules(struct buf *b, struct span proposal) {
 	}
 }
 
-static void put_directories(struct buf *b, struct span proposal) {
-	struct span list = span_member(proposal, "directories"), one;
-	size_t at = 0;
-	while (span_is_array(list) && span_next(list, &at, &one)) {
-		_cleanup_free_ char *path = text_dup(one, NULL);
-		buf_printf(b, " %s", path ? path : "?");
-	}
-}
-
 void answer_put_remembered(struct buf *b, struct span proposal) {
 	struct span type = span_member(proposal, "type");
 	_cleanup_free_ char *behavior = text_dup(span_member(proposal, "behavior"), NULL);
@@ -63,7 +54,11 @@ void answer_put_remembered(struct buf *b, struct span proposal) {
 		buf_printf(b, "permission mode %s", mode ? mode : "?");
 	} else if (span_equals(type, "addDirectories") || span_equals(type, "removeDirectories")) {
 		buf_puts(b, span_equals(type, "addDirectories") ? "work in" : "no longer work in");
-		put_directories(b, proposal);
+		struct span list = span_member(proposal, "directories"), one;
+		for (size_t at = 0; span_is_array(list) && span_next(list, &at, &one);) {
+			_cleanup_free_ char *path = text_dup(one, NULL);
+			buf_printf(b, " %s", path ? path : "?");
+		}
 	} else {
 		buf_put(b, proposal.p, proposal.n);
 	}

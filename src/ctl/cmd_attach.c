@@ -37,15 +37,6 @@ static enum plenum_result send_lines(struct pump *m) {
 	return got == LINES_OOM ? PLENUM_FAILED : r;
 }
 
-static enum plenum_result end_stdin(struct pump *m) {
-	struct chunk rest = CHUNK_NONE;
-	enum plenum_result r = PLENUM_OK;
-	if (lines_rest(&m->in, &rest)) r = plenum_send_wait(m->p, rest.data, rest.len, -1);
-	chunk_drop(&rest);
-	m->stdin_open = r != PLENUM_OK; /* the end of the connection is then no end after the last answer */
-	return r == PLENUM_OK ? plenum_finish(m->p) : r;
-}
-
 static enum plenum_result read_stdin(struct pump *m) {
 	size_t room;
 	char *space = lines_space(&m->in, &room);
@@ -55,7 +46,12 @@ static enum plenum_result read_stdin(struct pump *m) {
 		return send_lines(m);
 	}
 	if (space) lines_commit(&m->in, 0);
-	return end_stdin(m);
+	struct chunk rest = CHUNK_NONE;
+	enum plenum_result r = PLENUM_OK;
+	if (lines_rest(&m->in, &rest)) r = plenum_send_wait(m->p, rest.data, rest.len, -1);
+	chunk_drop(&rest);
+	m->stdin_open = r != PLENUM_OK; /* the end of the connection is then no end after the last answer */
+	return r == PLENUM_OK ? plenum_finish(m->p) : r;
 }
 
 /* --- session -> stdout -------------------------------------------------------------------------------------------- */
@@ -99,10 +95,6 @@ static json_t *replay_value(const char *text) {
 	return NULL;
 }
 
-static bool is_lag(const char *text) {
-	return strcmp(text, "gap") == 0 || strcmp(text, "close") == 0 || strcmp(text, "wait") == 0;
-}
-
 int cmd_attach(struct ctl *c, int argc, char **argv) {
 	const char *replay = "none", *profile = NULL, *cwd = NULL, *resume = NULL, *lag = NULL;
 	bool observer = false, deny_me = false, tag = false, existing = false, verbose = false;
@@ -121,7 +113,8 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	if (lag && !is_lag(lag)) return ctl_usage(c, "attach: --on-lag %s: not gap, close or wait", lag);
+	if (lag && strcmp(lag, "gap") != 0 && strcmp(lag, "close") != 0 && strcmp(lag, "wait") != 0)
+		return ctl_usage(c, "attach: --on-lag %s: not gap, close or wait", lag);
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	json_t *what = replay_value(replay);

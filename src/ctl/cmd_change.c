@@ -66,13 +66,6 @@ int cmd_model(struct ctl *c, int argc, char **argv) {
 
 /* --- fork --------------------------------------------------------------------------------------------------------- */
 
-/* The attach that makes the new session like the old one. */
-static json_t *fork_members(json_t *status) {
-	return json_pack("{s:s,s:b,s:b,s:s,s:s*,s:s*}", "create", "new", "approve", 0, "fork", 1, "resume",
-					 ctl_str(status, "conversation_id", ""), "profile", ctl_str(status, "profile", NULL), "cwd",
-					 ctl_str(status, "cwd", NULL));
-}
-
 int cmd_fork(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *status = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
@@ -87,7 +80,10 @@ int cmd_fork(struct ctl *c, int argc, char **argv) {
 		ctl_say("session %s: has no conversation yet (send it a prompt first)", session);
 		return CTL_REFUSED;
 	}
-	code = follow_to(p, fresh, fork_members(status), &answer);
+	json_t *members = json_pack("{s:s,s:b,s:b,s:s,s:s*,s:s*}", "create", "new", "approve", 0, "fork", 1, "resume",
+								ctl_str(status, "conversation_id", ""), "profile", ctl_str(status, "profile", NULL),
+								"cwd", ctl_str(status, "cwd", NULL));
+	code = follow_to(p, fresh, members, &answer);
 	if (code != CTL_OK) return code;
 	pick_remember(fresh);
 	if (c->json) return ctl_print_json(answer);

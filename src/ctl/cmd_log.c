@@ -13,27 +13,21 @@
 
 /* --- The agent ---------------------------------------------------------------------------------------------------- */
 
-static void print_lines(json_t *list) {
-	json_t *one;
-	size_t i;
-	json_array_foreach(list, i, one) {
-		const char *text = json_string_value(one);
-		if (!text) continue;
-		text_print(stdout, text, json_string_length(one));
-		putchar('\n');
-	}
-}
-
 static int print_stderr(struct ctl *c, const char *session) {
 	_cleanup_json_ json_t *answer = NULL;
 	int code = pick_ask(c, session, PLENUM_LOGS, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	json_t *list = ctl_array(answer, "stderr");
+	json_t *list = ctl_array(answer, "stderr"), *one;
+	size_t i;
 	const char *name = ctl_str(answer, "session", session), *reason = ctl_str(answer, "reason", NULL);
 	if (reason) ctl_say("session %s: %s", name, reason);
 	if (json_array_size(list) == 0) ctl_say("session %s: its agent wrote nothing to stderr", name);
-	print_lines(list);
+	json_array_foreach(list, i, one) {
+		if (!json_is_string(one)) continue;
+		text_print(stdout, json_string_value(one), json_string_length(one));
+		putchar('\n');
+	}
 	return CTL_OK;
 }
 

@@ -26,17 +26,6 @@ static bool env_object(json_t *words, json_t *env) {
 	return true;
 }
 
-static int make_session(struct ctl *c, const char *name, json_t *members) {
-	_cleanup_json_ json_t *answer = NULL;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	int code = follow_to(p, name, members, &answer);
-	if (code != CTL_OK) return code;
-	pick_remember(ctl_str(answer, "session", "-"));
-	if (c->json) return ctl_print_json(answer);
-	puts(ctl_str(answer, "session", name ? name : "?"));
-	return CTL_OK;
-}
-
 int cmd_new(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *resume = NULL;
 	bool fork = false;
@@ -63,26 +52,26 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	if (fork) json_object_set_new(members, "fork", json_true());
 	if (json_object_size(env)) json_object_set(members, "env", env);
 	if (json_array_size(args)) json_object_set(members, "args", args);
-	return make_session(c, c->before ? argv[0] : NULL, members);
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	const char *name = c->before ? argv[0] : NULL;
+	code = follow_to(p, name, members, &answer);
+	if (code != CTL_OK) return code;
+	pick_remember(ctl_str(answer, "session", "-"));
+	if (c->json) return ctl_print_json(answer);
+	puts(ctl_str(answer, "session", name ? name : "?"));
+	return CTL_OK;
 }
 
 /* --- Ends --------------------------------------------------------------------------------------------------------- */
-
-/* Detached processes, which the end of the agent does not end by itself. */
-static void say_leftovers(json_t *answer) {
-	bool end = ctl_bool(answer, "end_leftovers");
-	json_t *one;
-	size_t i;
-	json_array_foreach(ctl_array(answer, "leftovers"), i, one)
-		ctl_say("%s: %s (pid %lld)", end ? "ended with it" : "goes on", ctl_str(one, "program", "?"),
-				(long long)ctl_int(one, "pid", 0));
-}
 
 /* Asks for it and waits until it has happened. members is consumed. */
 static int end_session(struct ctl *c, const char *name, const char *verb, json_t *members, const char *done,
 					   bool forget) {
 	_cleanup_json_ json_t *owned = members, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
+	json_t *one;
+	size_t i;
 	int code = pick_open(c, &name, &p);
 	json_object_set_new(owned, "session", json_string(name));
 	if (code == CTL_OK) code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
@@ -95,7 +84,10 @@ static int end_session(struct ctl *c, const char *name, const char *verb, json_t
 	text_print(stdout, session, strlen(session));
 	printf(" %s\n", done);
 	fflush(stdout);
-	say_leftovers(answer);
+	/* Detached processes, which the end of the agent does not end by itself. */
+	json_array_foreach(ctl_array(answer, "leftovers"), i, one)
+		ctl_say("%s: %s (pid %lld)", ctl_bool(answer, "end_leftovers") ? "ended with it" : "goes on",
+				ctl_str(one, "program", "?"), (long long)ctl_int(one, "pid", 0));
 	return CTL_OK;
 }
 
@@ -113,12 +105,6 @@ static size_t say_losses(json_t *status) {
 	return json_array_size(tasks) + json_array_size(timers) + unknown;
 }
 
-static bool says_yes(void) {
-	char text[64];
-	fputs("put it to sleep all the same? [y/N] ", stderr);
-	return fgets(text, sizeof text, stdin) && (*text == 'y' || *text == 'Y');
-}
-
 /* Is the session to sleep, whatever that ends? CTL_GO: yes, *force says whether that was asked. */
 static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
 	_cleanup_json_ json_t *status = NULL;
@@ -126,7 +112,11 @@ static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
 	session = ctl_str(status, "session", session);
 	if (code != CTL_OK) return code;
 	if (strcmp(ctl_str(status, "state", ""), PLENUM_ST_IDLE) != 0 || !say_losses(status)) return CTL_GO;
-	*force = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && says_yes();
+	if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+		char text[64];
+		fputs("put it to sleep all the same? [y/N] ", stderr);
+		*force = fgets(text, sizeof text, stdin) && (*text == 'y' || *text == 'Y');
+	}
 	if (*force) return CTL_GO;
 	ctl_say("session %s: stays awake (--force puts it to sleep)", session);
 	return CTL_REFUSED;
