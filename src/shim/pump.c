@@ -145,15 +145,6 @@ static void say_ignored(struct pump *p, struct span answer) {
 	buf_free(&text);
 }
 
-static void attached(struct pump *p, struct span answer) {
-	p->state = RUNNING;
-	p->deadline = INT64_MAX;
-	p->child = (pid_t)number(answer, "pid");
-	p->session = span_dup(span_member(answer, "session"), NULL);
-	say_ignored(p, answer);
-	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
-}
-
 /* facts: the object with the code. */
 static void refused(struct pump *p, struct span facts, struct span text) {
 	bool ending = span_is_true(span_member(facts, "ending")); /* of who has the conversation */
@@ -164,14 +155,6 @@ static void refused(struct pump *p, struct span facts, struct span text) {
 	}
 	say_error(p, text);
 	finish(p, span_equals(span_member(facts, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
-}
-
-/* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
-static void note_refusal(struct pump *p, struct span response) {
-	char *error = span_member(response, "code").p ? span_dup(span_member(response, "error"), NULL) : NULL;
-	if (!error) return;
-	free(p->refusal);
-	p->refusal = error;
 }
 
 /* Return true if the event is about another session of the connection. */
@@ -193,27 +176,31 @@ static bool own_answer(struct pump *p, const struct envelope *e) {
 	if (p->state == STOPPING && !p->own) p->input_over = true;                  /* the turn was interrupted */
 	if (p->state == STOPPING && p->own && e->is_error.p) finish(p, stopped(p)); /* the session has ended before */
 	if (p->state != ATTACHING) return true;
-	if (!e->is_error.p && !span_equals(e->inner_subtype, "error"))
-		attached(p, e->inner_response);
-	else if (e->is_error.p)
+	if (e->is_error.p) {
 		refused(p, span_member(e->is_error, "data"), span_member(e->is_error, "message"));
-	else
+		return true;
+	}
+	if (span_equals(e->inner_subtype, "error")) {
 		refused(p, e->response, span_member(e->response, "error"));
+		return true;
+	}
+	p->state = RUNNING;
+	p->deadline = INT64_MAX;
+	p->child = (pid_t)number(e->inner_response, "pid");
+	p->session = span_dup(span_member(e->inner_response, "session"), NULL);
+	say_ignored(p, e->inner_response);
+	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
 	return true;
-}
-
-static void put_last_words(struct pump *p, struct span event) {
-	struct span lines = span_member(event, "stderr"), element;
-	if (p->heard_stderr || !span_is_array(lines)) return;
-	for (size_t at = 0; span_next(lines, &at, &element);) put_text(p, element, "\n");
 }
 
 /* The child of a shared session may have been put to sleep. After a crash the shim exits, because the SDK would wait
  * indefinitely. If there are other sessions, the connection ends with the last one. */
 static void on_child_exited(struct pump *p, struct span event) {
+	struct span lines = span_member(event, "stderr"), line;
 	int64_t signal = number(event, "signal");
 	if (!p->own && !p->lost && span_is_true(span_member(event, "wanted"))) return;
-	put_last_words(p, event);
+	for (size_t at = 0; !p->heard_stderr && span_is_array(lines) && span_next(lines, &at, &line);)
+		put_text(p, line, "\n");
 	if (is_of_another(p, event)) return;
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
@@ -261,25 +248,29 @@ static void on_event(struct pump *p, struct span event) {
 	}
 }
 
-/* A line with an id, or a notice. */
-static bool on_rpc_line(struct pump *p, const struct envelope *e) {
-	if (e->inner_request_id.p) return own_answer(p, e);
-	if (p->state != OVER) on_event(p, e->request);
-	return true;
-}
-
 static bool on_line(void *ctx, const char *line, size_t n) {
 	struct pump *p = ctx;
 	struct envelope e;
-	if (p->o->rpc) return jsonrpc_scan(line, n, &e, "sessionId") && on_rpc_line(p, &e);
-	if (!scan_envelope(line, n, &e)) return false;
-	if (span_equals(e.type, "control_response")) {
-		if (own_answer(p, &e)) return true;
-		note_refusal(p, e.response);
-		return false;
+	if (p->o->rpc) { /* a line with an id, or a notice */
+		if (!jsonrpc_scan(line, n, &e, "sessionId")) return false;
+		if (e.inner_request_id.p) return own_answer(p, &e);
+		if (p->state != OVER) on_event(p, e.request);
+		return true;
 	}
-	if (p->state != OVER) on_event(p, (struct span){line, n});
-	return true;
+	if (!scan_envelope(line, n, &e)) return false;
+	if (!span_equals(e.type, "control_response")) {
+		if (p->state != OVER) on_event(p, (struct span){line, n});
+		return true;
+	}
+	if (own_answer(p, &e)) return true;
+	/* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
+	bool coded = span_member(e.response, "code").p;
+	char *error = coded ? span_dup(span_member(e.response, "error"), NULL) : NULL;
+	if (error) {
+		free(p->refusal);
+		p->refusal = error;
+	}
+	return false;
 }
 
 /* --- Bytes both ways ---------------------------------------------------------------------------------------------- */
@@ -315,26 +306,6 @@ static void read_input(struct pump *p) {
 	sink_commit(&p->up, (size_t)n);
 }
 
-static void half_close(struct pump *p) {
-	if (!p->input_over || p->half_closed || sink_pending(&p->up)) return;
-	shutdown(p->sock, SHUT_WR);
-	p->half_closed = true;
-}
-
-static const char *why_closed(const struct pump *p) {
-	if (p->shutting_down) return "the daemon was stopped";
-	/* It closes the connection of an unknown user without a message. */
-	if (p->foreign && p->state == ATTACHING)
-		return "the daemon belongs to another user and does not take this one; see allow_uids in plenum.conf(5)";
-	return "the daemon closed the connection (did plenumd die?)";
-}
-
-/* SIGINT ends the CLI with 0, independent of the turn. Here the end of its input ends it, which would return the error
- * of the turn. */
-static int forgive_interrupted(const struct pump *p) {
-	return p->signal == SIGINT && p->code == 1 && p->filter.last_error ? 0 : p->code;
-}
-
 /* The connection has ended. Report the reason unless the end of the child was reported before. */
 static void hung_up(struct pump *p) {
 	if (p->state == STOPPING && p->signal != SIGINT) {
@@ -347,21 +318,19 @@ static void hung_up(struct pump *p) {
 	bool cut_off = p->shutting_down && !asked && p->code == 0;
 	if (!p->child_exited) p->code = p->filter.last_error ? 1 : 0;
 	if (clean && !cut_off) {
-		finish(p, forgive_interrupted(p));
+		/* SIGINT ends the CLI with 0, independent of the turn. Here the end of its input ends it, which would return
+		 * the error of the turn. */
+		bool forgiven = p->signal == SIGINT && p->code == 1 && p->filter.last_error;
+		finish(p, forgiven ? 0 : p->code);
 		return;
 	}
-	say(p, "%s", why_closed(p));
+	if (p->shutting_down)
+		say(p, "the daemon was stopped");
+	else if (p->foreign && p->state == ATTACHING) /* the connection of an unknown user is closed without a message */
+		say(p, "the daemon belongs to another user and does not take this one; see allow_uids in plenum.conf(5)");
+	else
+		say(p, "the daemon closed the connection (did plenumd die?)");
 	finish(p, EXIT_NO_DAEMON);
-}
-
-static void read_daemon(struct pump *p, char *block) {
-	ssize_t n = recv(p->sock, block, BLOCK, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-	if (n <= 0) {
-		hung_up(p);
-		return;
-	}
-	filter_feed(&p->filter, block, (size_t)n);
 }
 
 /* Return true if the child would end by this signal: the CLI has not started up yet. Source: proc(5), status. */
@@ -434,25 +403,28 @@ static void prepare(struct pump *p, struct pollfd *fds) {
 	watch(&fds[FD_SIGNAL], p->signals, POLLIN);
 }
 
-static int patience(const struct pump *p) {
-	if (p->deadline == INT64_MAX) return -1;
-	return (int)MAX((int64_t)0, MIN(p->deadline - now_ms(), (int64_t)ATTACH_WAIT));
-}
-
 static void turn(struct pump *p, char *block) {
 	struct pollfd fds[FD_N];
 	prepare(p, fds);
-	if (poll(fds, FD_N, patience(p)) < 0) return;
+	int64_t left = MAX((int64_t)0, MIN(p->deadline - now_ms(), (int64_t)ATTACH_WAIT));
+	if (poll(fds, FD_N, p->deadline == INT64_MAX ? -1 : (int)left) < 0) return;
 	if (fds[FD_SIGNAL].revents) on_signal(p);
 	if (fds[FD_IN].revents && p->state == RUNNING) read_input(p);
 	if (fds[FD_OUT].revents) sink_flush(&p->out);
 	if (fds[FD_ERR].revents) sink_flush(&p->err);
 	if (fds[FD_SOCK].revents & ~POLLOUT && p->state != OVER && !sink_pending(&p->out)) {
-		read_daemon(p, block);
+		ssize_t n = recv(p->sock, block, BLOCK, MSG_DONTWAIT);
+		if (n > 0)
+			filter_feed(&p->filter, block, (size_t)n);
+		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			hung_up(p);
 		sink_flush(&p->out);
 	}
 	sink_flush(&p->up);
-	half_close(p);
+	if (p->input_over && !p->half_closed && !sink_pending(&p->up)) {
+		shutdown(p->sock, SHUT_WR);
+		p->half_closed = true;
+	}
 	if (p->state != OVER) on_deadline(p);
 }
 
@@ -470,14 +442,6 @@ static void drain(struct pump *p) {
 		if (fds[FD_OUT].revents) sink_flush(&p->out);
 		if (fds[FD_ERR].revents) sink_flush(&p->err);
 	}
-}
-
-/* The session ran to its end, but the SDK has only a part of the output. */
-static void report_loss(struct pump *p) {
-	if (!p->out.error) return;
-	say(p, "standard output: %s (the rest of the output is lost)", strerror(p->out.error));
-	drain(p);
-	if (!p->code) p->code = 1;
 }
 
 int pump_run(const struct options *o) {
@@ -499,7 +463,11 @@ int pump_run(const struct options *o) {
 	attach(&p);
 	while (p.state != OVER) turn(&p, block);
 	drain(&p);
-	report_loss(&p);
+	if (p.out.error) { /* the session ran to its end, but the SDK has only a part of the output */
+		say(&p, "standard output: %s (the rest of the output is lost)", strerror(p.out.error));
+		drain(&p);
+		if (!p.code) p.code = 1;
+	}
 	filter_free(&p.filter);
 	sink_free(&p.up);
 	sink_free(&p.out);
