@@ -52,26 +52,19 @@ static bool may_have_added(const struct filter *f) {
 						 is_system(f, "init") || is_system(f, "status"));
 }
 
-static enum filter_mode judge_system(const struct filter *f) {
-	const struct options *o = f->options;
-	if (is_system(f, PLENUM_EVENT_SUBTYPE)) return FILTER_HOLD;
-	/* status "requesting" comes with partial messages only */
-	if (is_system(f, "status") && !o->partial) return FILTER_HOLD;
-	if (!is_system(f, "session_state_changed") || o->state_events) return FILTER_PASS;
-	return o->state_reads ? FILTER_HOLD : FILTER_DROP;
-}
-
 static enum filter_mode judge(const struct filter *f) {
 	const struct glance *g = &f->glance;
 	const struct options *o = f->options;
 	if (!glance_knows(g)) return FILTER_UNKNOWN;
 	if (glance_is(g, "stream_event", NULL) && !o->partial) return FILTER_DROP;
 	if (may_have_added(f)) return FILTER_HOLD;
-	if (is_system(f, NULL)) return judge_system(f);
 	if (glance_is(g, "transcript_mirror", NULL)) return pass_if(o->mirror);
 	if (glance_is(g, "command_lifecycle", NULL)) return pass_if(f->uuids);
-	if (glance_is(g, "control_response", NULL)) return FILTER_HOLD;
-	return FILTER_PASS;
+	if (glance_is(g, "control_response", NULL) || is_system(f, PLENUM_EVENT_SUBTYPE)) return FILTER_HOLD;
+	/* status "requesting" comes with partial messages only */
+	if (is_system(f, "status") && !o->partial) return FILTER_HOLD;
+	if (!is_system(f, "session_state_changed") || o->state_events) return FILTER_PASS;
+	return o->state_reads ? FILTER_HOLD : FILTER_DROP;
 }
 
 /* The marker that the CLI sets where only the SDK, not its user, asked for these events; else the SDK would hand them
@@ -88,18 +81,13 @@ static void put_marked(struct filter *f, const char *line, size_t n) {
 	}
 }
 
-static bool has_added(const struct filter *f, struct span line) {
-	struct span key, value;
-	for (size_t at = 0; span_next_member(line, &at, &key, &value);)
-		if (is_added(f, key)) return true;
-	return false;
-}
-
 /* The line without the members that were added; the others with their own bytes. */
 static void put_trimmed(struct filter *f, const char *line, size_t n) {
 	struct span key, value, whole = {line, n};
 	const char *before = "{";
-	if (!has_added(f, whole)) {
+	bool added = false;
+	for (size_t at = 0; !added && span_next_member(whole, &at, &key, &value);) added = is_added(f, key);
+	if (!added) {
 		put(f, line, n);
 		return;
 	}
@@ -112,15 +100,12 @@ static void put_trimmed(struct filter *f, const char *line, size_t n) {
 	put(f, *before == '{' ? "{}" : "}", *before == '{' ? 2 : 1);
 }
 
-static bool is_requesting(const char *line, size_t n) {
-	return span_equals(span_member((struct span){line, n}, "status"), "requesting");
-}
-
 /* A held line is complete. */
 static void release(struct filter *f, const char *line, size_t n) {
 	bool may_be_mine = f->options->rpc || is_system(f, PLENUM_EVENT_SUBTYPE) ||
 					   glance_is(&f->glance, "control_response", NULL);
-	if (is_system(f, "status") && !f->options->partial && is_requesting(line, n)) return;
+	bool status = is_system(f, "status") && !f->options->partial;
+	if (status && span_equals(span_member((struct span){line, n}, "status"), "requesting")) return;
 	if (may_be_mine && f->mine(f->ctx, line, n)) return;
 	if (is_system(f, "session_state_changed"))
 		put_marked(f, line, n);
@@ -173,17 +158,6 @@ static void look(struct filter *f, const char *p, size_t n) {
 	if (!known) f->mode = judge(f);
 }
 
-/* A piece of a line, without LF. */
-static void take(struct filter *f, const char *p, size_t n) {
-	look(f, p, n);
-	if (f->mode == FILTER_PASS && f->held.len) {
-		put(f, f->held.data, f->held.len);
-		f->held.len = 0;
-	}
-	if (f->mode == FILTER_PASS) put(f, p, n);
-	if (f->mode == FILTER_UNKNOWN || f->mode == FILTER_HOLD) hold(f, p, n);
-}
-
 static void end_line(struct filter *f, const char *held, size_t n) {
 	if (f->mode == FILTER_HOLD) release(f, held, n);
 	if (f->mode == FILTER_UNKNOWN) put(f, held, n);
@@ -202,15 +176,16 @@ void filter_feed(struct filter *f, const char *p, size_t n) {
 	while (p < end) {
 		const char *lf = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((lf ? lf : end) - p);
-		bool fresh = f->mode == FILTER_UNKNOWN && f->held.len == 0;
-		if (lf && fresh) { /* a complete line needs no copy */
-			look(f, p, len);
-			if (f->mode == FILTER_PASS) put(f, p, len);
-			end_line(f, p, len);
-		} else {
-			take(f, p, len);
-			if (lf) end_line(f, f->held.data, f->held.len);
+		bool whole = lf && f->mode == FILTER_UNKNOWN && f->held.len == 0; /* it needs no copy */
+		look(f, p, len);
+		if (f->mode == FILTER_PASS) {
+			put(f, f->held.data, f->held.len);
+			put(f, p, len);
+			f->held.len = 0;
+		} else if (f->mode != FILTER_DROP && !whole) {
+			hold(f, p, len);
 		}
+		if (lf) end_line(f, whole ? p : f->held.data, whole ? len : f->held.len);
 		p = lf ? lf + 1 : end;
 	}
 }
