@@ -17,12 +17,6 @@ static const struct {
 	[PLENUM_ASK_MCP] = {"mcp_message", "server_name", "message"},
 };
 
-static enum plenum_ask_kind kind_of(struct span subtype) {
-	for (size_t i = PLENUM_ASK_PERMISSION; i < ARRAY_SIZE(kinds); i++)
-		if (span_equals(subtype, kinds[i].subtype)) return (enum plenum_ask_kind)i;
-	return PLENUM_ASK_OTHER;
-}
-
 /* Return the same bytes in the copy of the line. */
 static const char *within(const struct plenum_ask *a, const char *line, struct span s, size_t *n) {
 	*n = s.p ? s.n : 0;
@@ -34,7 +28,8 @@ bool plenum_ask_read(const char *line, size_t len, struct plenum_ask *a) {
 	*a = (struct plenum_ask){0};
 	if (!scan_envelope(line, len, &e) || !span_equals(e.type, "control_request")) return false;
 	if (!e.request_id.p || !span_is_object(e.request)) return false;
-	a->kind = kind_of(e.inner_subtype);
+	for (size_t i = PLENUM_ASK_PERMISSION; i < ARRAY_SIZE(kinds); i++)
+		if (span_equals(e.inner_subtype, kinds[i].subtype)) a->kind = (enum plenum_ask_kind)i;
 	struct span name = span_member(e.request, kinds[a->kind].name);
 	struct span input = a->kind == PLENUM_ASK_OTHER ? e.request : span_member(e.request, kinds[a->kind].input);
 	a->len = len;

@@ -44,14 +44,6 @@ static char *find_in_path(const char *dir, char **argv, unsigned *skip) {
 	return NULL;
 }
 
-/* The native installer's directories are not in the PATH of every service. */
-static char *find_in_home(char **argv) {
-	const char *home = getenv("HOME");
-	char *place, *path = NULL;
-	for (size_t i = 0; home && !path && (place = path_installed(home, i, "claude")); i++) path = candidate(place, argv);
-	return path;
-}
-
 static char *find(char **argv, unsigned skip) {
 	const char *set = getenv("PLENUM_CLAUDE");
 	if (set && *set) return strdup(set);
@@ -59,7 +51,12 @@ static char *find(char **argv, unsigned skip) {
 	if (found) return found;
 	_cleanup_free_ char *path = daemon_path();
 	found = find_in_path(path, argv, &skip);
-	return found ? found : find_in_home(argv);
+	/* The native installer's directories are not in the PATH of every service. */
+	const char *home = getenv("HOME");
+	char *place;
+	for (size_t i = 0; home && !found && (place = path_installed(home, i, "claude")); i++)
+		found = candidate(place, argv);
+	return found;
 }
 
 /* Return the number of rounds before this one. *back: of this process. */

@@ -18,9 +18,13 @@
 #define CONFIG_MAX (1 << 20) /* bytes of a file of --mcp-config */
 #define HELLO_WAIT 10000     /* ms for an answer */
 
-static void explain(const char *why) {
-	char path[PLENUM_SOCKET_PATH_SIZE];
-	if ((errno == EACCES || errno == EPERM) && plenum_socket_path(path, sizeof path, NULL))
+struct plenum *daemon_connect(bool *foreign) {
+	char why[4352], path[PLENUM_SOCKET_PATH_SIZE]; /* why: with a path that is too long */
+	struct peer peer;
+	struct plenum *p = plenum_open(NULL, why, sizeof why);
+	if (p)
+		*foreign = fd_peer(plenum_fd(p), &peer) < 0 || peer.uid != geteuid();
+	else if ((errno == EACCES || errno == EPERM) && plenum_socket_path(path, sizeof path, NULL))
 		fprintf(stderr,
 				"plenum-shim: cannot connect to %s: %s\n"
 				"plenum-shim: it belongs to another user, or its directory may not be entered; set PLENUM_SOCKET to "
@@ -31,16 +35,6 @@ static void explain(const char *why) {
 				"plenum-shim: %s\n"
 				"plenum-shim: start it (systemctl --user start plenumd.socket, or plenumd), or set PLENUM_SOCKET\n",
 				why);
-}
-
-struct plenum *daemon_connect(bool *foreign) {
-	char why[4352]; /* with a path that is too long */
-	struct peer peer;
-	struct plenum *p = plenum_open(NULL, why, sizeof why);
-	if (p)
-		*foreign = fd_peer(plenum_fd(p), &peer) < 0 || peer.uid != geteuid();
-	else
-		explain(why);
 	return p;
 }
 
@@ -59,36 +53,17 @@ static void put_bool(struct buf *b, const char *key, bool value) {
 	buf_puts(b, value ? "true" : "false");
 }
 
-/* The whole command line of the CLI; for agents of other protocols words to append to the command of the profile. */
-static void put_argv(struct buf *b, const struct options *o) {
-	put_key(b, o->rpc ? "args" : "argv");
-	buf_putc(b, '[');
-	for (char **word = o->argv; *word; word++) {
-		if (word != o->argv) buf_putc(b, ',');
-		str_put_json(b, *word, strlen(*word));
-	}
-	buf_putc(b, ']');
-}
-
-/* A name that stands in the environment twice: getenv() reads the first. */
-static bool seen_before(char **env, char **at, size_t n) {
-	for (char **e = env; e < at; e++)
-		if (strncmp(*e, *at, n + 1) == 0) return true;
-	return false;
-}
-
-/* The shim's own settings. PLENUM_CLAUDE is for the daemon, too: it names the program of the session. */
-static bool is_ours(const char *variable) {
-	return strncmp(variable, "PLENUM_", 7) == 0 && strncmp(variable, "PLENUM_CLAUDE=", 14) != 0;
-}
-
 static void put_env(struct buf *b, const struct options *o) {
 	bool first = true;
 	put_key(b, "env");
 	buf_putc(b, '{');
 	for (char **e = o->env; *e; e++) {
 		size_t n = strcspn(*e, "=");
-		if (n == 0 || (*e)[n] == 0 || is_ours(*e) || seen_before(o->env, e, n)) continue;
+		/* The shim's own settings. PLENUM_CLAUDE is for the daemon, too: it names the program of the session. */
+		bool ours = strncmp(*e, "PLENUM_", 7) == 0 && strncmp(*e, "PLENUM_CLAUDE=", 14) != 0, again = false;
+		/* Of a name that stands there twice getenv() reads the first. */
+		for (char **other = o->env; other < e && !again; other++) again = strncmp(*other, *e, n + 1) == 0;
+		if (n == 0 || (*e)[n] == 0 || ours || again) continue;
 		if (!first) buf_putc(b, ',');
 		first = false;
 		str_put_json(b, *e, n);
@@ -136,16 +111,16 @@ static void put_sdk_servers(void *ctx, const char *config) {
 	if (valid_span(text)) put_servers_in(ctx, text);
 }
 
-static void put_servers(struct buf *b, const struct options *o) {
-	put_key(b, "mcp_servers");
-	buf_putc(b, '[');
-	if (!b->failed) options_mcp_configs(o, put_sdk_servers, b);
-	buf_putc(b, ']');
-}
-
 static void put_start(struct buf *b, const struct options *o) {
 	char cwd[PATH_MAX];
-	put_argv(b, o);
+	/* The whole command line of the CLI; for agents of other protocols words behind the command of the profile. */
+	put_key(b, o->rpc ? "args" : "argv");
+	buf_putc(b, '[');
+	for (char **word = o->argv; *word; word++) {
+		if (word != o->argv) buf_putc(b, ',');
+		str_put_json(b, *word, strlen(*word));
+	}
+	buf_putc(b, ']');
 	put_env(b, o);
 	put_string(b, "cwd", getcwd(cwd, sizeof cwd));
 	put_bool(b, "ephemeral", o->own);
@@ -168,21 +143,22 @@ void daemon_begin_request(struct buf *b, const struct options *o, const char *re
 	buf_puts(b, first);
 }
 
-static void put_sdk(struct buf *b, const struct options *o, bool foreign) {
-	put_servers(b, o);
-	put_bool(b, "approve", o->approve);
-	if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);
-	put_bool(b, "partial", o->partial);
-	put_bool(b, "echo", o->echo);
-}
-
 bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
 	daemon_begin_request(b, o, request_id, PLENUM_ATTACH, "\"role\":\"driver\"");
 	put_string(b, "session", o->session);
 	put_string(b, "profile", o->profile);
 	put_string(b, "name", o->name);
 	if (!foreign) put_start(b, o);
-	if (!o->rpc) put_sdk(b, o, foreign);
+	if (!o->rpc) {
+		put_key(b, "mcp_servers");
+		buf_putc(b, '[');
+		if (!b->failed) options_mcp_configs(o, put_sdk_servers, b);
+		buf_putc(b, ']');
+		put_bool(b, "approve", o->approve);
+		if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);
+		put_bool(b, "partial", o->partial);
+		put_bool(b, "echo", o->echo);
+	}
 	buf_puts(b, ",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"
 				"\"stderr\":true}}\n");
 	return !b->failed;

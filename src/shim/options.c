@@ -74,12 +74,6 @@ struct flag {
 	size_t n_more;
 };
 
-static enum arity arity_of(const char *name) {
-	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-		if (strcmp(flags[i].name, name) == 0) return flags[i].arity;
-	return NO_VALUE;
-}
-
 /* Read the next flag from *word on; return the word behind it. NULL: there is no other flag. */
 static char **next_flag(char **word, struct flag *f) {
 	while (*word && **word != '-') word++;
@@ -87,7 +81,9 @@ static char **next_flag(char **word, struct flag *f) {
 	const char *eq = strncmp(*word, "--", 2) == 0 ? strchr(*word, '=') : NULL;
 	*f = (struct flag){
 		.name = *word, .name_len = eq ? (size_t)(eq - *word) : strlen(*word), .value = eq ? eq + 1 : NULL};
-	enum arity arity = eq ? NO_VALUE : arity_of(*word);
+	enum arity arity = NO_VALUE;
+	for (size_t i = 0; !eq && i < ARRAY_SIZE(flags); i++)
+		if (strcmp(flags[i].name, *word) == 0) arity = flags[i].arity;
 	word++;
 	if (arity == NO_VALUE || !*word || (arity == MAY_HAVE && **word == '-')) return word;
 	f->value = *word++;

@@ -57,37 +57,29 @@ static bool put_prompt(const struct buf *prompt) {
 
 /* --- the printer -------------------------------------------------------------------------------------------------- */
 
-static bool is_result(const char *line, size_t n) {
-	struct envelope e;
-	return scan_envelope(line, n, &e) && span_equals(e.type, "result");
-}
-
-static bool print_result(const struct options *o, const char *line, size_t n) {
-	size_t len = n;
-	_cleanup_free_ char *text = o->print == PRINT_TEXT ? span_dup(span_member((struct span){line, n}, "result"), &len)
-													   : NULL;
-	if (o->print == PRINT_TEXT && !text) return true; /* an aborted turn has none */
-	fwrite(text ? text : line, 1, len, stdout);
-	putchar('\n');
-	return fflush(stdout) == 0;
-}
-
 /* The newest result at the end of the lines is that of the prompt: the daemon closes the connection after it. */
 static int print_last(const struct options *o, int in) {
 	char *line = NULL, *last = NULL;
 	size_t size = 0, len = 0;
 	ssize_t n;
+	struct envelope e;
 	FILE *f = fdopen(in, "r");
 	while (f && (n = getline(&line, &size, f)) > 0) {
 		if (line[n - 1] == '\n') n--;
-		if (!is_result(line, (size_t)n)) continue;
+		if (!scan_envelope(line, (size_t)n, &e) || !span_equals(e.type, "result")) continue;
 		free(last);
 		last = line;
 		len = (size_t)n;
 		line = NULL;
 		size = 0;
 	}
-	return last && !print_result(o, last, len) ? failed("standard output") : 0;
+	struct span result = last && o->print == PRINT_TEXT ? span_member((struct span){last, len}, "result") : SPAN_NONE;
+	size_t text_len;
+	_cleanup_free_ char *text = span_dup(result, &text_len);
+	if (!last || (o->print == PRINT_TEXT && !text)) return 0; /* an aborted turn has none */
+	fwrite(text ? text : last, 1, text ? text_len : len, stdout);
+	putchar('\n');
+	return fflush(stdout) == 0 ? 0 : failed("standard output");
 }
 
 /* Start a process that prints the result from the lines; they become standard output. -1: errno is set. */
@@ -106,14 +98,6 @@ static pid_t start_printer(const struct options *o) {
 	return pid;
 }
 
-static int wait_for(pid_t printer, int code) {
-	int status;
-	close(STDOUT_FILENO);
-	while (waitpid(printer, &status, 0) < 0)
-		if (errno != EINTR) return failed("the printer");
-	return status && !code ? 1 : code;
-}
-
 int print_run(const struct options *o) {
 	struct buf prompt = BUF_INIT(PROMPT_MAX);
 	if (o->prompt) buf_puts(&prompt, o->prompt);
@@ -130,5 +114,9 @@ int print_run(const struct options *o) {
 	fflush(NULL);
 	pid_t printer = start_printer(o);
 	if (printer < 0) return failed("the printer");
-	return wait_for(printer, pump_run(o));
+	int status, code = pump_run(o);
+	close(STDOUT_FILENO);
+	while (waitpid(printer, &status, 0) < 0)
+		if (errno != EINTR) return failed("the printer");
+	return status && !code ? 1 : code;
 }

@@ -11,20 +11,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* A new open file description of the same pipe: O_NONBLOCK on it affects no other process. */
-static int open_again(int fd) {
-	char path[32];
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-}
-
 void sink_init(struct sink *s, int fd, size_t max) {
 	struct stat st;
 	*s = (struct sink){.fd = fd, .step = SIZE_MAX, .buf = BUF_INIT(max)};
 	if (fstat(fd, &st) < 0) return;
 	s->socket = S_ISSOCK(st.st_mode);
 	if (s->socket || S_ISREG(st.st_mode)) return;
-	int again = S_ISFIFO(st.st_mode) ? open_again(fd) : -1;
+	/* A new open file description of the same pipe: O_NONBLOCK on it affects no other process. */
+	char path[32];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	int again = S_ISFIFO(st.st_mode) ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 	if (again >= 0) {
 		s->fd = again;
 		s->own_fd = true;
@@ -43,16 +39,14 @@ size_t sink_pending(const struct sink *s) {
 	return s->buf.len - s->off;
 }
 
-/* Move unwritten bytes to the front if they are few or room is short. */
-static void compact(struct sink *s, size_t more) {
-	if (s->off && s->off < s->buf.len && s->buf.cap > s->buf.len + more) return;
-	memmove(s->buf.data, s->buf.data + s->off, s->buf.len - s->off);
-	s->buf.len -= s->off;
-	s->off = 0;
-}
-
 char *sink_room(struct sink *s, size_t n) {
-	if (s->off) compact(s, n);
+	/* Move unwritten bytes to the front if they are few or room is short. */
+	bool stays = s->off < s->buf.len && s->buf.cap > s->buf.len + n;
+	if (s->off && !stays) {
+		memmove(s->buf.data, s->buf.data + s->off, s->buf.len - s->off);
+		s->buf.len -= s->off;
+		s->off = 0;
+	}
 	bool ok = buf_reserve(&s->buf, n);
 	s->buf.failed = false;
 	return ok ? s->buf.data + s->buf.len : NULL;
