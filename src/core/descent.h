@@ -94,8 +94,8 @@ int descent_errand(void);
 /* Classify the process by the answer. without: the result of descent_of(). */
 enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its
- * session. session_recorded() follows in a later turn; now: at once and without it, one scan for all calls of a turn.
- */
+ * session. session_recorded() follows in a later turn. now: at once and without it, for a save; one scan for all calls
+ * of a turn. */
 void descent_record(struct session *s, bool now);
 /* The session's child has ended. Kill the rest of its process session. Keep and record detached processes, or end them,
  * as s->leftovers or the profile says; a notice names them. Processes that cannot be ended are recorded. session_left()

@@ -154,11 +154,6 @@ static int64_t step_ms(const struct session *s) {
 	return s->brief ? s->profile->stop_grace / 2 : s->profile->stop_grace;
 }
 
-static void step(struct session *s, enum stop_stage stage, int64_t wait) {
-	s->stopping = stage;
-	loop_timer_set(&s->agent->stop_timer, wait);
-}
-
 static void log_step(const struct session *s, const char *what) {
 	log_info("session %s: stop, %s after %lld ms", s->label, what, (long long)(now_ms() - s->stop_since));
 }
@@ -166,10 +161,6 @@ static void log_step(const struct session *s, const char *what) {
 /* Its processes are being recorded: until then the child gets nothing that ends one of them. */
 static bool is_recording(const struct session *s) {
 	return !list_empty(&s->agent->look.node) && !s->agent->look.left;
-}
-
-static void finish_recording(struct session *s) {
-	if (is_recording(s)) s->events->ending(s, true);
 }
 
 static void send_interrupt(struct session *s) {
@@ -183,14 +174,20 @@ static void send_interrupt(struct session *s) {
 
 /* The time of the current step, from now. */
 static void set_stop_timer(struct session *s) {
-	loop_timer_set(&s->agent->stop_timer,
-				   s->stopping == STOP_INTERRUPT ? MIN(step_ms(s), (int64_t)INTERRUPT_MS) : step_ms(s));
+	int64_t wait = step_ms(s);
+	if (s->stopping == STOP_INTERRUPT) wait = MIN(wait, (int64_t)INTERRUPT_MS);
+	if (s->stopping == STOP_KILL) wait = MAX(wait, (int64_t)KILL_MIN_MS);
+	loop_timer_set(&s->agent->stop_timer, wait);
+}
+
+static void step(struct session *s, enum stop_stage stage) {
+	s->stopping = stage;
+	set_stop_timer(s);
 }
 
 static void step_interrupt(struct session *s) {
 	log_step(s, "interrupting the turn");
-	s->stopping = STOP_INTERRUPT;
-	set_stop_timer(s);
+	step(s, STOP_INTERRUPT);
 	if (!is_recording(s)) send_interrupt(s);
 }
 
@@ -202,7 +199,13 @@ static void step_eof(struct session *s) {
 		agent_pause_in(s->agent);
 	else
 		agent_close_in(s->agent);
-	step(s, STOP_EOF, step_ms(s));
+	step(s, STOP_EOF);
+}
+
+/* Close stdin after the signal: at the end of its input the child would end by itself. */
+static void kill_child(struct session *s) {
+	child_kill(&s->agent->child, SIGKILL);
+	agent_close_in(s->agent);
 }
 
 /* The step that waited for it begins only now. */
@@ -211,30 +214,36 @@ void session_recorded(struct session *s) {
 	if (loop_timer_pending(&s->agent->stop_timer)) set_stop_timer(s);
 	if (s->stopping == STOP_INTERRUPT)
 		send_interrupt(s);
+	else if (s->stopping == STOP_KILL)
+		kill_child(s);
 	else if (s->stopping != STOP_NOT)
 		agent_close_in(s->agent);
 }
 
 void session_end_recording(struct session *s) {
 	if (!s->agent || !is_recording(s)) return;
-	finish_recording(s);
+	s->events->ending(s, true);
 	session_recorded(s);
 }
 
 static void step_term(struct session *s) {
 	log_step(s, "SIGTERM");
 	child_kill(&s->agent->child, SIGTERM);
-	step(s, STOP_TERM, step_ms(s));
+	step(s, STOP_TERM);
 }
 
-/* Its unread input is lost with it; lines queued after its end of input are for the next child. */
+/* Its unread input is lost with it; lines queued after its end of input are for the next child. Until its processes are
+ * recorded the child is held instead: it does nothing more, and the tree of its processes stays complete. */
 static void step_kill(struct session *s) {
-	finish_recording(s);
 	if (session_has_child(s)) session_drop_input(s);
 	log_step(s, "SIGKILL");
-	child_kill(&s->agent->child, SIGKILL);
-	step(s, STOP_KILL, MAX(step_ms(s), (int64_t)KILL_MIN_MS));
-	agent_close_in(s->agent); /* after the signal: at the end of its input the child would end by itself */
+	step(s, STOP_KILL);
+	if (is_recording(s)) {
+		child_kill(&s->agent->child, SIGSTOP);
+		agent_pause_in(s->agent);
+	} else {
+		kill_child(s);
+	}
 }
 
 bool session_is_stuck(struct session *s, struct error *error) {
@@ -313,7 +322,6 @@ void session_on_stop_timer(void *arg) {
 	if (s->stopping == STOP_NOT && !s->agent->exited) {
 		stop_broken(s);
 	} else if (!s->agent->exited && is_recording(s)) {
-		session_end_recording(s);
 		set_stop_timer(s);
 		return;
 	}
