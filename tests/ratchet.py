@@ -35,7 +35,7 @@ def functions(text):
 def prototypes(text):
     """The names of the functions that a header declares; without those that it defines (static inline)."""
     text = re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", without_comments(text), flags=re.MULTILINE)
-    text = text.replace('extern "C" {', "")
+    text = re.sub("'[{}]'", "0", text.replace('extern "C" {', ""))
     while re.search(r"\{[^{}]*\}", text):
         text = re.sub(r"(?:\)\s*)?\{[^{}]*\}", lambda m: ";" if m.group().startswith(")") else "", text)
     for statement in text.split(";"):
