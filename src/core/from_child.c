@@ -158,14 +158,11 @@ static void take_report(struct session *s, enum line_kind kind, struct chunk lin
 	turns_begin(s, e);
 }
 
-/* A piece of an answer: by far the most frequent line. */
+/* A piece of an answer: by far the most frequent line. It shows that a turn runs if no request of ours does. */
 static void take_piece(struct session *s, struct chunk line, const struct envelope *e) {
-	struct report r = {0};
 	if (s->replays) return;
-	if (!s->progress.turn) {
-		session_dialect(s)->read(line, LINE_STREAM_EVENT, e, &r);
-		if (r.works) progress_turn(&s->progress, true);
-	}
+	bool tells = !s->progress.turn && session_dialect(s)->prompt_id;
+	if (tells && !span_is_string(e->parent_tool_use_id)) progress_turn(&s->progress, true);
 	to_tape(s, LINE_STREAM_EVENT, line, 0);
 }
 

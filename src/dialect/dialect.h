@@ -28,7 +28,7 @@
 enum line_kind {
 	LINE_USER,
 	LINE_ASSISTANT,
-	LINE_STREAM_EVENT, /* a piece of an answer: it says nothing but that the turn works */
+	LINE_STREAM_EVENT, /* a piece of an answer, which is not read: it says nothing but that the turn works */
 	LINE_RESULT,       /* the end of a turn */
 	LINE_SYSTEM,       /* a report of the child on itself */
 	LINE_TOOL_PROGRESS,
@@ -294,7 +294,7 @@ struct dialect {
 	/* Return true if only unescaping makes this LINE_OTHER an ask, an answer or a withdrawal: all clients would get it
 	 * under the child's own id. NULL: no line does. */
 	bool (*hides_kind)(struct chunk line, const struct envelope *e);
-	/* Fill *r, which is zero, from a line of a kind up to LINE_OTHER. */
+	/* Fill *r, which is zero, from a line of a kind up to LINE_OTHER, but for LINE_STREAM_EVENT. */
 	void (*read)(struct chunk line, enum line_kind kind, const struct envelope *e, struct report *r);
 	/* Take what a line says about timers that start turns later. Return true if t->armed has changed. NULL: there are
 	 * none. */

@@ -143,7 +143,7 @@ static void read_fate(struct span line, struct report *r) {
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
 	if (is == LINE_SYSTEM) read_system(splice_body(line), e, r);
 	if (is == LINE_LIFECYCLE) read_fate(splice_body(line), r);
-	if (is == LINE_ASSISTANT || is == LINE_STREAM_EVENT) r->works = !span_is_string(e->parent_tool_use_id);
+	if (is == LINE_ASSISTANT) r->works = !span_is_string(e->parent_tool_use_id);
 	r->resets = is == LINE_RESET;
 	r->echo = is_echo(e);
 }
