@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "dialect/jsonrpc.h"
+#include "dialect/jsonrpc_scan.h"
 
 #include "base/macros.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "wire/cursor.h"
 #include "wire/disown.h"
 #include "wire/splice.h"
 
@@ -40,100 +40,6 @@ bool jsonrpc_is_own(struct span method) {
 	return span_spells(method, JSONRPC_OWN_PREFIX, false);
 }
 
-static bool is_method_key(struct span key) {
-	return span_spells(key, "method", true);
-}
-
-static bool is_reserved_key(struct span key) {
-	return span_spells(key, PLENUM_VERB_PREFIX, false);
-}
-
-/* The first byte distinguishes nearly all keys and methods from names of the daemon. */
-static inline bool may_be_name(struct span key) {
-	char first = key.n > 2 ? key.p[1] : 0;
-	return UNLIKELY(first == '\\' || (first | 0x20) == 'p' || (first | 0x20) == 'm');
-}
-
-static inline bool may_be_own(struct span method) {
-	return UNLIKELY(method.n > 2 && (method.p[1] == '_' || method.p[1] == '\\'));
-}
-
-static inline bool is(struct span key, const char *name, size_t n) {
-	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
-}
-
-/* As cursor_next_key(), with a short way to a key that is likely here. */
-static inline enum cursor_step next_key(struct cursor *c, bool first, const char *likely, size_t n, struct span *key) {
-	const char *from = c->p + !first, *name = from + 1;
-	if (c->end - c->p <= (ptrdiff_t)n + 4 || (!first && *c->p != ',') || *from != '"' || memcmp(name, likely, n) != 0 ||
-		name[n] != '"' || name[n + 1] != ':')
-		return cursor_next_key(c, first, key);
-	*key = (struct span){from, n + 2};
-	c->p = name + n + 2;
-	cursor_skip_blanks(c);
-	return c->p < c->end ? CURSOR_MEMBER : CURSOR_BAD;
-}
-
-static inline bool enters(const struct cursor *c) {
-	return *c->p == '{' && !cursor_is_wide(c->p);
-}
-
-/* The cursor is at the brace of params.update. */
-static bool scan_update(struct cursor *c, struct jsonrpc_update *u) {
-	struct span key, value;
-	enum cursor_step step;
-	c->p++;
-	for (bool first = true; (step = next_key(c, first, "sessionUpdate", 13, &key)) == CURSOR_MEMBER; first = false) {
-		if (!cursor_skip_value(c, &value)) return false;
-		if (is(key, "sessionUpdate", 13))
-			u->name = value;
-		else if (may_be_own(key) && span_spells(key, "_meta", true))
-			u->marked |= jsonrpc_is_marked(value);
-	}
-	return step == CURSOR_END;
-}
-
-static inline bool is_update(struct span key) {
-	char first = key.n > 2 ? key.p[1] : 0;
-	if (first != '\\' && (first | 0x20) != 'u') return false;
-	return is(key, "update", 6) || span_spells(key, "update", true);
-}
-
-/* The cursor is at the brace of params. */
-static bool scan_params(struct cursor *c, struct envelope *e, const char *conversation, size_t n,
-						struct jsonrpc_update *u) {
-	const char *from = c->p;
-	struct span key, value;
-	enum cursor_step step;
-	c->p++;
-	step = next_key(c, true, conversation, n, &key);
-	for (; step == CURSOR_MEMBER; step = next_key(c, false, "update", 6, &key)) {
-		bool updates = u && is_update(key);
-		if (updates) u->name = SPAN_NONE;
-		if (updates && enters(c) ? !scan_update(c, u) : !cursor_skip_value(c, &value)) return false;
-		if (is(key, conversation, n)) e->session_id = value;
-	}
-	e->request = (struct span){from, (size_t)(c->p - from)};
-	return step == CURSOR_END;
-}
-
-/* Each member has the place that it has in a request; jsonrpc_settle() is for all other lines. */
-static struct span *slot_of(struct envelope *e, struct span key) {
-	switch (key.n) {
-	case 4:
-		return is(key, "id", 2) ? &e->request_id : NULL;
-	case 7:
-		return is(key, "error", 5) ? &e->is_error : NULL;
-	case 8:
-		return is(key, "method", 6)   ? &e->type
-			   : is(key, "params", 6) ? &e->request
-			   : is(key, "result", 6) ? &e->inner_response
-									  : NULL;
-	default:
-		return NULL;
-	}
-}
-
 static void settle_answer(struct envelope *e, struct span line) {
 	e->inner_request_id = e->request_id;
 	e->inner_subtype = e->is_error.p ? failure : success;
@@ -153,64 +59,8 @@ void jsonrpc_settle(struct envelope *e, struct span line) {
 	e->request = of_verb ? no_params : SPAN_NONE;
 }
 
-static inline bool scan_member(struct cursor *c, struct span key, struct envelope *e, const char *conversation,
-							   size_t n, struct jsonrpc_update *u) {
-	struct span *slot = slot_of(e, key), ignored = SPAN_NONE, *value = slot ? slot : &ignored;
-	bool is_params = slot == &e->request;
-	if (is_params) e->session_id = SPAN_NONE; /* the last duplicate counts */
-	if (is_params && u) u->name = SPAN_NONE;
-	if (is_params && enters(c) ? !scan_params(c, e, conversation, n, u) : !cursor_skip_value(c, value)) return false;
-	if (slot) {
-		if (slot == &e->type && may_be_own(*value)) e->reserved |= jsonrpc_is_own(*value);
-		return true;
-	}
-	e->escaped |= memchr(key.p, '\\', key.n) != NULL;
-	if (may_be_name(key)) e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
-	return true;
-}
-
-/* Move over the text if the line has it here. */
-static inline bool pass(struct cursor *c, const char *text, size_t n) {
-	if ((size_t)(c->end - c->p) <= n || memcmp(c->p, text, n) != 0) return false;
-	c->p += n;
-	return true;
-}
-
-#define PASS(c, text) pass((c), "" text, sizeof text - 1)
-
-/* Nearly every line of the child starts like this: with its method. */
-static inline bool scan_method_first(struct cursor *c, struct envelope *e) {
-	struct cursor at = *c;
-	if (!PASS(&at, JSONRPC_HEAD "\"method\":\"") && !PASS(&at, JSONRPC_BARE_HEAD "\"method\":\"")) return false;
-	at.p--;
-	if (!cursor_skip_value(&at, &e->type)) return false;
-	if (may_be_own(e->type)) e->reserved = jsonrpc_is_own(e->type);
-	c->p = at.p;
-	return true;
-}
-
-bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
-						 struct jsonrpc_update *u) {
-	struct cursor c = {p, p + n, wide_here()};
-	struct span key;
-	size_t len = strlen(conversation);
-	enum cursor_step step;
-	*e = (struct envelope){0};
-	cursor_skip_blanks(&c);
-	const char *from = c.p;
-	if (c.p >= c.end || cursor_is_wide(c.p)) return false;
-	bool first = !scan_method_first(&c, e);
-	if (first && *c.p++ != '{') return false;
-	for (; (step = next_key(&c, first, "params", 6, &key)) == CURSOR_MEMBER; first = false)
-		if (!scan_member(&c, key, e, conversation, len, u)) return false;
-	if (step != CURSOR_END) return false;
-	jsonrpc_settle(e, (struct span){from, (size_t)(c.p - from)});
-	cursor_skip_blanks(&c);
-	return c.p == c.end;
-}
-
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation) {
-	return jsonrpc_scan_update(p, n, e, conversation, NULL);
+	return jsonrpc_scan_line(p, n, e, span_of(conversation), false);
 }
 
 bool jsonrpc_is_id(struct span id) {
@@ -268,8 +118,8 @@ static struct chunk own_line(struct chunk line) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(disown_object(&d), &at, &key, &value);) {
 		if (span_spells(key, "params", true)) rename_mark(&d, value, around_mark);
-		if (is_reserved_key(key)) disown_rename(&d, key);
-		if (is_method_key(key) && jsonrpc_is_own(value)) disown_rename(&d, value);
+		if (jsonrpc_scan_is_reserved(key)) disown_rename(&d, key);
+		if (jsonrpc_scan_is_method(key) && jsonrpc_is_own(value)) disown_rename(&d, value);
 	}
 	return disown_finish(&d);
 }

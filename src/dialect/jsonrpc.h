@@ -34,16 +34,6 @@
  * root member, has a name of the daemon. */
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation);
 
-/* The object params.update. */
-struct jsonrpc_update {
-	struct span name; /* sessionUpdate */
-	bool marked;      /* it may have the mark of an echo (jsonrpc_is_marked), in any of its spellings */
-};
-
-/* The same; also fills *u, which is zero, in the same pass. NULL: not wanted. */
-bool jsonrpc_scan_update(const char *p, size_t n, struct envelope *e, const char *conversation,
-						 struct jsonrpc_update *u);
-
 /* *e has the members of a line: type its method, request_id the id, request the params, session_id the conversation,
  * inner_response the result, is_error the error. Complete it as above. line: the whole object. */
 void jsonrpc_settle(struct envelope *e, struct span line);

@@ -6,6 +6,7 @@
 #include "dialect/jsonrpc.h"
 #include "dialect/jsonrpc_check.h"
 #include "dialect/jsonrpc_head.h"
+#include "dialect/jsonrpc_scan.h"
 #include "plenum/protocol.h"
 
 #include <string.h>
@@ -16,13 +17,10 @@
 
 /* The subtype of an update is its name. */
 static bool scan(const char *p, size_t n, struct envelope *e) {
-	struct jsonrpc_update update = {0};
-	if (!jsonrpc_scan_update(p, n, e, "sessionId", &update)) return false;
-	e->reserved |= update.marked;
+	if (!jsonrpc_scan_line(p, n, e, span_of("sessionId"), true)) return false;
+	if (e->subtype.p && !span_equals(e->type, "session/update")) e->subtype = SPAN_NONE;
 	if (!e->type.p) {
 		if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
-	} else if (span_equals(e->type, "session/update")) {
-		e->subtype = update.name;
 	} else if (span_equals(e->type, CANCEL)) {
 		e->request_id = span_member(e->request, "requestId");
 	}

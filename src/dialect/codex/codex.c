@@ -6,6 +6,7 @@
 #include "dialect/jsonrpc.h"
 #include "dialect/jsonrpc_check.h"
 #include "dialect/jsonrpc_head.h"
+#include "dialect/jsonrpc_scan.h"
 #include "plenum/protocol.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static bool is_failure(struct span status) {
 }
 
 static bool scan(const char *p, size_t n, struct envelope *e) {
-	if (!jsonrpc_scan(p, n, e, "threadId")) return false;
+	if (!jsonrpc_scan_line(p, n, e, span_of("threadId"), false)) return false;
 	if (e->inner_response.p) e->session_id = span_member(span_member(e->inner_response, "thread"), "id");
 	if (e->request_id.p) return true;
 	if (span_equals(e->type, RESOLVED)) e->request_id = span_member(e->request, "requestId");
