@@ -3,7 +3,7 @@
 
 #include "fakeagent/backlog.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/policy.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/query.h"
 #include "fakeagent/rpc.h"
 
@@ -122,7 +122,7 @@ static bool not_found(json_t *id, const char *name) {
 
 static bool reopen(json_t *id, const json_t *params) {
 	const char *name = js_get(params, "sessionId");
-	if (agent_has(FAULT_refuse_load)) return rpc_fail(id, RPC_INTERNAL, js_make("Internal error: a fault refuses it"));
+	if (agent_has("refuse-load")) return rpc_fail(id, RPC_INTERNAL, js_make("Internal error: a fault refuses it"));
 	if (!enter(id, params)) return false;
 	if (name && conversation_open(name)) return named = true;
 	return not_found(id, name);
@@ -141,7 +141,7 @@ static void run_resume(json_t *id, json_t *params) {
 static void run_list(json_t *id, json_t *params) {
 	(void)params;
 	json_t *list = js_make("[]"), *stored = conversation_stored();
-	JS_EACH (name, stored) js_add(list, js_make("{sessionId:%O,cwd:%o}", name.v, js_cwd()));
+	JS_EACH (name, stored) js_add(list, js_make("{sessionId:%O,cwd:%w}", name.v));
 	json_decref(stored);
 	rpc_reply(id, js_make("{sessions:%o}", list));
 }
@@ -155,7 +155,7 @@ static bool is_open(json_t *id, const json_t *params) {
 /* ---- modes and options ----------------------------------------------------------------------------------------- */
 
 static bool set_mode(json_t *id, const char *mode) {
-	if (!policy_set_mode(mode)) return true;
+	if (!permission_set_mode(mode)) return true;
 	return rpc_fail(id, RPC_PARAMS, js_printf("Invalid params: no such mode: %s", mode ? mode : "none"));
 }
 
@@ -281,7 +281,7 @@ static json_t *take_answer(json_t *id, const json_t *request, json_t *result, js
 					   always ? json_object_get(request, "permission_suggestions") : NULL);
 	if (js_same(option, "reject_always")) {
 		_cleanup_json_ json_t *list = js_make("[%O]", json_object_get(request, "tool_name"));
-		policy_extend("deny", list);
+		permission_extend("deny", list);
 	}
 	return js_make("{subtype:success,response:{behavior:deny,message:User refused permission to run tool}}");
 }
@@ -290,7 +290,7 @@ static json_t *take_answer(json_t *id, const json_t *request, json_t *result, js
 
 static void run_initialize(json_t *id, json_t *params) {
 	(void)params;
-	if (agent_has(FAULT_refuse_initialize)) {
+	if (agent_has("refuse-initialize")) {
 		rpc_fail(id, RPC_INTERNAL, js_make("Internal error: a fault refuses it"));
 		return;
 	}

@@ -5,81 +5,59 @@
 
 struct agent agent = {.compat = "2.1.332", .state = "idle"};
 
+static json_t *flags, *faults; /* by name: a text or a list; a number */
+
 /* ---- faults ---------------------------------------------------------------------------------------------------- */
 
-/* Stringified in the table's own macro: `stderr` is also a macro of stdio.h. */
-#define ROW(name, number) {#name, number},
-static const struct {
-	const char *name;
-	long usual;
-} TABLE[] = {AGENT_FAULTS(ROW)};
+/* The faults with their usual numbers. */
+#define FAULTS                                                                                                         \
+	"{partial:7,huge:5242880,garbage:1,stderr:300,flood:100000,close-stdout:0,deaf:0,die:3,start-exit:1,"              \
+	"start-delay:500,refuse-initialize:1,refuse-load:1,late:500,split:149504,ignore-sigterm:1,ignore-eof:1,"           \
+	"grandchild:1,mute:1,no-newline:1,no-result:1}"
 
-bool agent_set_fault(const char *text) {
-	char name[32] = "";
-	size_t n = strcspn(text, "=");
-	for (size_t i = 0; i < MIN(n, sizeof name - 1); i++) name[i] = text[i];
-	for (char *dash = name; (dash = strchr(dash, '-'));) *dash = '_';
-	for (int i = 0; i < FAULTS; i++) {
-		if (strcmp(TABLE[i].name, name) != 0) continue;
-		agent.fault[i] = text[n] ? strtol(text + n + 1, NULL, 10) : TABLE[i].usual;
-		return true;
+bool agent_set_faults(const json_t *list, char **error) {
+	_cleanup_json_ json_t *usual = js_make(FAULTS);
+	JS_EACH (fault, list) {
+		const char *text = json_string_value(fault.v);
+		size_t n = text ? strcspn(text, "=") : 0;
+		json_t *number = json_object_getn(usual, text, n);
+		if (!number) {
+			*error = str_printf("no such fault: %s (plenum-fakeagent(1) lists them)", text ? text : "?");
+			return false;
+		}
+		json_object_setn_new(faults, text, n,
+							 text[n] ? json_integer(strtol(text + n + 1, NULL, 10)) : json_incref(number));
 	}
-	return false;
+	return true;
 }
 
-bool agent_has(enum fault fault) {
-	return agent.fault[fault] > 0;
+long agent_fault(const char *name) {
+	const json_t *number = json_object_get(faults, name);
+	return number ? (long)json_integer_value(number) : -1;
+}
+
+bool agent_has(const char *fault) {
+	return agent_fault(fault) > 0;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------------------------- */
 
-static const struct flag {
-	const char *name;
-	enum {
-		ON,       /* no value */
-		PRESET,   /* no value: sets `want` */
-		TEXT,     /* requires one: --name=value or --name value */
-		OPTIONAL, /* --name=value, or --name value if the next word is not a flag */
-		EQUALS,   /* on if the value is `want` */
-		LIST,     /* adds to an array, split at each of `want` */
-	} kind;
-	void *at;
-	const char *want;
-} FLAGS[] = {
-	{"--input-format", EQUALS, &agent.stream_in, "stream-json"},
-	{"--output-format", EQUALS, &agent.stream_out, "stream-json"},
-	{"--verbose", ON, &agent.verbose, NULL},
-	{"--permission-prompt-tool", EQUALS, &agent.ask_stdio, "stdio"},
-	{"--include-partial-messages", ON, &agent.partial, NULL},
-	{"--replay-user-messages", ON, &agent.replay, NULL},
-	{"--resume", OPTIONAL, &agent.resume, NULL},
-	{"-r", OPTIONAL, &agent.resume, NULL},
-	{"--session-id", TEXT, &agent.session_id, NULL},
-	{"--fork-session", ON, &agent.fork, NULL},
-	{"--continue", ON, &agent.resume_last, NULL},
-	{"-c", ON, &agent.resume_last, NULL},
-	{"--model", TEXT, &agent.wanted_model, NULL},
-	{"--permission-mode", TEXT, &agent.wanted_mode, NULL},
-	{"--dangerously-skip-permissions", PRESET, &agent.wanted_mode, "bypassPermissions"},
-	{"--allow-dangerously-skip-permissions", ON, &agent.bypass_allowed, NULL},
-	{"--acp", ON, &agent.acp, NULL},
-	{"--experimental-acp", ON, &agent.acp, NULL},
-	{"--await-initialize", ON, &agent.await_initialize, NULL},
-	{"--allowedTools", LIST, &agent.allowed, ", "},
-	{"--allowed-tools", LIST, &agent.allowed, ", "},
-	{"--disallowedTools", LIST, &agent.disallowed, ", "},
-	{"--disallowed-tools", LIST, &agent.disallowed, ", "},
-	{"--mcp-config", TEXT, &agent.mcp_config, NULL},
-	{"--max-turns", TEXT, &agent.max_turns, NULL},
-	{"--no-session-persistence", ON, &agent.no_persistence, NULL},
-	{"-v", ON, &agent.version, NULL},
-	{"--version", ON, &agent.version, NULL},
-	{"-h", ON, &agent.help, NULL},
-	{"--help", ON, &agent.help, NULL},
-	{"--scenario", TEXT, &agent.scenario, NULL},
-	{"--fault", LIST, &agent.faults, ","},
-	{"--compat", TEXT, &agent.compat, NULL},
-	{"--conversations", TEXT, &agent.conversations, NULL},
+/* Flags without a value, with a required one, and with a list of them. An unknown flag may have one: it is ignored, for
+ * clients of a newer CLI, with the following word unless that begins with a dash. */
+static const char SWITCHES[] = "verbose include-partial-messages replay-user-messages fork-session continue "
+							   "allow-dangerously-skip-permissions acp await-initialize no-session-persistence "
+							   "version help";
+static const char TEXTS[] = "input-format output-format permission-prompt-tool session-id model permission-mode "
+							"mcp-config max-turns scenario compat conversations allowedTools disallowedTools fault";
+static const char LISTS[] = "allowedTools disallowedTools fault";
+static const char *const OTHER_NAMES[][2] = {
+	{"c", "continue"},
+	{"h", "help"},
+	{"r", "resume"},
+	{"allowed-tools", "allowedTools"},
+	{"v", "version"},
+	{"disallowed-tools", "disallowedTools"},
+	{"experimental-acp", "acp"},
 };
 
 /* Add the parts of text; separators inside parentheses do not split. */
@@ -95,51 +73,63 @@ static void put_list(json_t *list, const char *text, const char *separators) {
 
 /* Read the flag at *argv, and its value if that is the next word. */
 static bool read_flag(char ***argv, char **error) {
-	static const struct flag unknown = {"", OPTIONAL, NULL, NULL};
-	const char *word = **argv, *next = (*argv)[1];
-	size_t n = strcspn(word, "=");
-	const struct flag *flag = &unknown;
-	for (size_t i = 0; i < ARRAY_SIZE(FLAGS); i++)
-		if (strlen(FLAGS[i].name) == n && memcmp(FLAGS[i].name, word, n) == 0) flag = &FLAGS[i];
-	const char *value = flag->kind == PRESET ? flag->want : word[n] ? word + n + 1 : NULL;
-	if (flag->kind != ON && !value && next && (flag->kind != OPTIONAL || *next != '-')) value = *++*argv;
-	if (flag->kind == ON)
-		*(bool *)flag->at = true;
-	else if (!value && flag->kind != OPTIONAL)
+	const char *word = **argv, *next = (*argv)[1], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+	_cleanup_free_ char *name = strndup(word + strspn(word, "-"), strcspn(word + strspn(word, "-"), "="));
+	for (size_t i = 0; i < ARRAY_SIZE(OTHER_NAMES); i++)
+		if (js_same(name, OTHER_NAMES[i][0])) js_replace(&name, OTHER_NAMES[i][1]);
+	bool required = js_word(name, TEXTS);
+	if (js_same(name, "dangerously-skip-permissions")) {
+		js_replace(&name, "permission-mode");
+		value = "bypassPermissions";
+	} else if (js_word(name, SWITCHES)) {
+		value = "";
+	} else if (!value && next && (required || *next != '-')) {
+		value = *++*argv;
+	}
+	if (!value && required)
 		*error = str_printf("option '%s <value>' argument missing", word);
-	else if (flag->kind == LIST)
-		put_list(*(json_t **)flag->at, value, flag->want);
-	else if (flag->kind == EQUALS)
-		*(bool *)flag->at = strcmp(value, flag->want) == 0;
-	else if (value && flag->at)
-		*(const char **)flag->at = value;
+	else if (js_word(name, LISTS))
+		put_list(json_object_get(flags, name), value, js_same(name, "fault") ? "," : ", ");
+	else if (value)
+		js_put(flags, name, js_string(value));
 	return !*error;
 }
 
+const char *agent_flag(const char *name) {
+	return js_get(flags, name);
+}
+
+json_t *agent_list(const char *name) {
+	return json_object_get(flags, name);
+}
+
 bool agent_read_flags(char **argv, char **error) {
-	const char *compat = getenv("PLENUM_FAKEAGENT_COMPAT");
+	bool app_server = false;
 	agent.argv = argv;
-	agent.faults = js_make("[]");
-	agent.allowed = js_make("[]");
-	agent.disallowed = js_make("[]");
-	agent.scenario = getenv("PLENUM_FAKEAGENT_SCENARIO");
-	for (int i = 0; i < FAULTS; i++) agent.fault[i] = -1;
-	put_list(agent.faults, getenv("PLENUM_FAKEAGENT_FAULTS"), ",");
-	if (compat) agent.compat = compat;
+	faults = js_make("{}");
+	flags = js_make("{fault:[],allowedTools:[],disallowedTools:[],scenario:%z,compat:%z}",
+					getenv("PLENUM_FAKEAGENT_SCENARIO"), getenv("PLENUM_FAKEAGENT_COMPAT"));
+	put_list(agent_list("fault"), getenv("PLENUM_FAKEAGENT_FAULTS"), ",");
 	for (argv++; *argv; argv++) {
-		if (strcmp(*argv, "app-server") == 0) agent.app_server = true;
+		app_server |= strcmp(*argv, "app-server") == 0;
 		if (**argv == '-' && !read_flag(&argv, error)) return false;
 	}
+	if (agent_flag("compat")) agent.compat = agent_flag("compat");
 	agent.old = strcmp(agent.compat, "2.1.197") == 0;
+	agent.rpc = app_server || agent_flag("acp");
+	agent.partial = agent.rpc || agent_flag("include-partial-messages");
+	agent.ask_stdio = agent.rpc || js_is(flags, "permission-prompt-tool", "stdio");
+	agent.replay = !agent.rpc && agent_flag("replay-user-messages");
 	if (!agent.old && strcmp(agent.compat, "2.1.332") != 0)
 		*error = str_printf("--compat knows 2.1.197 and 2.1.332, not '%s'", agent.compat);
-	else if (agent.old && agent.await_initialize)
+	else if (agent.old && agent_flag("await-initialize"))
 		*error = str_printf("unknown option '--await-initialize'");
-	if (js_same(agent.wanted_mode, "bypassPermissions")) agent.bypass_allowed = true;
-	if (agent.acp || agent.app_server) { /* the agent behind another protocol streams its replies and asks */
-		agent.stream_in = agent.stream_out = agent.verbose = agent.partial = agent.ask_stdio = true;
-		agent.replay = agent.await_initialize = agent.resume_last = agent.old = false;
-		agent.resume = NULL;
+	if (agent.rpc) { /* the agent behind another protocol */
+		agent.old = false;
+		js_merge(flags, js_make("{input-format:stream-json,output-format:stream-json,verbose:%s}", ""));
+		json_object_del(flags, "await-initialize");
+		json_object_del(flags, "continue");
+		json_object_del(flags, "resume");
 	}
 	return !*error;
 }

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/policy.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/query.h"
 #include "fakeagent/rpc.h"
 
@@ -30,7 +30,7 @@ static struct {
 
 /* Takes params; adds threadId. */
 static void notify(const char *method, json_t *params) {
-	js_put_text(params, "threadId", agent.id);
+	js_put(params, "threadId", js_string(agent.id));
 	if (js_has(my.muted, method))
 		json_decref(params);
 	else
@@ -39,7 +39,7 @@ static void notify(const char *method, json_t *params) {
 
 /* The same, with turnId. */
 static void notify_of_turn(const char *method, json_t *params) {
-	js_put_text(params, "turnId", my.turn);
+	js_put(params, "turnId", js_string(my.turn));
 	notify(method, params);
 }
 
@@ -115,9 +115,9 @@ static json_t *tool_item(const json_t *use) {
 			"{type:mcpToolCall,id:%O,server:fake,tool:%s,arguments:%O,result:null,error:null,durationMs:null,"
 			"status:inProgress}",
 			id, name, input);
-	return js_make("{type:commandExecution,id:%O,command:%s,cwd:%o,processId:null,source:agent,status:inProgress,"
+	return js_make("{type:commandExecution,id:%O,command:%s,cwd:%w,processId:null,source:agent,status:inProgress,"
 				   "commandActions:[{type:unknown,command:%s}],aggregatedOutput:null,exitCode:null,durationMs:null}",
-				   id, command, js_cwd(), command);
+				   id, command, command);
 }
 
 static void end_tool(json_t *item, const json_t *result) {
@@ -126,7 +126,7 @@ static void end_tool(json_t *item, const json_t *result) {
 	long code = 0;
 	if (failed && sscanf(json_string_value(text), "Exit code %ld", &code) != 1) code = 1; /* NOLINT(cert-err34-c) */
 	if (!js_is(item, "status", "inProgress")) return;
-	js_put_text(item, "status", failed ? "failed" : "completed");
+	js_put(item, "status", js_string(failed ? "failed" : "completed"));
 	if (command) js_merge(item, js_make("{exitCode:%I,aggregatedOutput:%O}", (json_int_t)code, text));
 }
 
@@ -186,10 +186,10 @@ static void ask(const json_t *control) {
 		js_merge(params,
 				 edits(name)
 					 ? js_make("{reason:null,grantRoot:null}")
-					 : js_make("{kind:command,reason:%O,command:%s,cwd:%o,commandActions:[{type:unknown,command:%s}],"
+					 : js_make("{kind:command,reason:%O,command:%s,cwd:%w,commandActions:[{type:unknown,command:%s}],"
 							   "proposedExecpolicyAmendment:[%s],availableDecisions:[accept,"
 							   "{acceptWithExecpolicyAmendment:{execpolicy_amendment:[%s]}},cancel]}",
-							   json_object_get(r, "decision_reason"), command, js_cwd(), command, command, command));
+							   json_object_get(r, "decision_reason"), command, command, command, command));
 	}
 	rpc_ask(control, method, params);
 }
@@ -213,7 +213,7 @@ static json_t *take_answer(json_t *id, const json_t *request, json_t *result, js
 					   json_object_get(request, "input"),
 					   more ? json_object_get(request, "permission_suggestions") : NULL);
 	json_t *item = json_object_get(my.tools, js_get(request, "tool_use_id"));
-	if (item) js_put_text(item, "status", "declined");
+	if (item) js_put(item, "status", js_string("declined"));
 	return js_make("{subtype:success,response:{behavior:deny,message:rejected by user,interrupt:%b}}",
 				   js_same(word, "cancel"));
 }
@@ -366,7 +366,7 @@ static bool configure(const json_t *params) {
 	if (model) conversation_set_model(model);
 	if (!policy) return model;
 	js_replace(&my.approval, policy);
-	policy_set_mode(strcmp(policy, "never") == 0 ? "dontAsk" : "default");
+	permission_set_mode(strcmp(policy, "never") == 0 ? "dontAsk" : "default");
 	return true;
 }
 
@@ -389,22 +389,22 @@ static json_t *thread(const char *id, json_t *turns) {
 	json_int_t now = now_real_ms() / 1000;
 	bool here = my.opened && js_same(id, agent.id);
 	return js_make("{id:%s,sessionId:%s,forkedFromId:null,preview:%s,ephemeral:false,modelProvider:fake,model:%s,"
-				   "createdAt:%I,updatedAt:%I,status:{type:%s},path:%o,cwd:%o,cliVersion:%s,source:vscode,gitInfo:null,"
+				   "createdAt:%I,updatedAt:%I,status:{type:%s},path:%o,cwd:%w,cliVersion:%s,source:vscode,gitInfo:null,"
 				   "name:null,projectId:null,turns:%o}",
 				   id, id, "", agent.model, now, now,
 				   !here      ? "notLoaded"
 				   : *my.turn ? "active"
 							  : "idle",
-				   conversation_path(), js_cwd(), PLENUM_VERSION, turns);
+				   conversation_path(), PLENUM_VERSION, turns);
 }
 
 /* Answer an opening. */
 static void reply_opened(json_t *id, const json_t *params, bool turns) {
 	configure(params);
 	my.opened = true;
-	rpc_reply(id, js_make("{thread:%o,model:%s,modelProvider:fake,serviceTier:null,cwd:%o,approvalPolicy:%s,"
+	rpc_reply(id, js_make("{thread:%o,model:%s,modelProvider:fake,serviceTier:null,cwd:%w,approvalPolicy:%s,"
 						  "approvalsReviewer:user,sandbox:{type:readOnly,networkAccess:false},reasoningEffort:null}",
-						  thread(agent.id, past_turns(turns)), agent.model, js_cwd(), my.approval));
+						  thread(agent.id, past_turns(turns)), agent.model, my.approval));
 }
 
 static void run_start(json_t *id, json_t *params) {
@@ -419,7 +419,7 @@ static void run_resume(json_t *id, json_t *params) {
 	const char *name = need(id, params, "threadId");
 	bool loaded = my.opened && js_same(name, agent.id);
 	if (!name) return;
-	if (agent_has(FAULT_refuse_load))
+	if (agent_has("refuse-load"))
 		rpc_fail(id, RPC_INTERNAL, js_make("a fault refuses it"));
 	else if (loaded)
 		reply_opened(id, params, !js_true(params, "excludeTurns"));
@@ -491,7 +491,7 @@ static void run_interrupt(json_t *id, json_t *params) {
 /* ---- the connection -------------------------------------------------------------------------------------------- */
 
 static void run_initialize(json_t *id, json_t *params) {
-	if (my.initialized || agent_has(FAULT_refuse_initialize)) {
+	if (my.initialized || agent_has("refuse-initialize")) {
 		rpc_fail(id, RPC_INVALID, js_string(my.initialized ? "Already initialized" : "a fault refuses it"));
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/backlog.h"
 
-#include "fakeagent/frames.h"
+#include "fakeagent/out.h"
 #include "fakeagent/query.h"
 
 static json_t *lines; /* oldest first */
@@ -39,14 +39,14 @@ void backlog_add(json_t *line) {
 	const char *uuid = js_get(line, "uuid");
 	if (!json_is_string(content) && !json_is_array(content)) return;
 	if (uuid && json_object_get(seen, uuid)) {
-		frames_replay(line, NULL, false);
-		if (!agent.running && backlog_empty()) frames_state("idle");
+		out_replay(line, NULL, false);
+		if (!agent.running && backlog_empty()) out_state("idle");
 		return;
 	}
-	if (!agent.running) frames_state("running");
+	if (!agent.running) out_state("running");
 	if (uuid) {
 		js_put(seen, uuid, json_true());
-		frames_lifecycle(uuid, "queued");
+		out_lifecycle(uuid, "queued");
 	} else {
 		js_put(line, "uuid", js_uuid());
 		js_put(line, "fake_uuid", json_true());
@@ -81,7 +81,7 @@ json_t *backlog_take(void) {
 bool backlog_cancel(const char *uuid) {
 	JS_EACH (line, lines) {
 		if (!js_is(line.v, "uuid", uuid)) continue;
-		frames_lifecycle(uuid, "cancelled");
+		out_lifecycle(uuid, "cancelled");
 		json_array_remove(lines, line.i);
 		return true;
 	}

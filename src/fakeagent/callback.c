@@ -2,11 +2,8 @@
 #include "fakeagent/callback.h"
 
 #include "fakeagent/conversation.h"
-#include "fakeagent/frames.h"
+#include "fakeagent/out.h"
 #include "fakeagent/query.h"
-
-#define DEFAULT_TIMEOUT 600
-#define PROMPT_TIMEOUT 30
 
 static json_t *table;
 
@@ -28,7 +25,7 @@ static bool is_matched(const char *matcher, const char *value) {
 
 static int64_t timeout_of(const json_t *entry, const char *event) {
 	json_t *t = json_object_get(entry, "timeout");
-	double s = strcmp(event, "UserPromptSubmit") == 0 ? PROMPT_TIMEOUT : DEFAULT_TIMEOUT;
+	double s = strcmp(event, "UserPromptSubmit") == 0 ? 30 : 600;
 	if (json_is_number(t) && json_number_value(t) > 0) s = json_number_value(t);
 	return (int64_t)(s * 1000);
 }
@@ -59,7 +56,7 @@ static void fail(struct callback_outcome *o, const struct query *q, const char *
 	if (js_is(q->entry, "onFailure", "block"))
 		decide(o, POLICY_DENY, why);
 	else
-		frames_warning("hook_callback_failed", js_printf("A hook callback failed: %s", why));
+		out_warning("hook_callback_failed", js_printf("A hook callback failed: %s", why));
 }
 
 static void read_specific(struct callback_outcome *o, const struct query *q, const char *event, const json_t *s) {
@@ -120,8 +117,8 @@ void callback_run(const char *event, const char *match, json_t *extra, const cha
 						  *made = js_uuid();
 	*o = (struct callback_outcome){.context = js_make("[]")};
 	if (!json_array_size(entries)) return;
-	input = js_make("{session_id:%s,transcript_path:%o,cwd:%o,permission_mode:%s,hook_event_name:%s}", agent.id,
-					conversation_path(), js_cwd(), agent.mode, event);
+	input = js_make("{session_id:%s,transcript_path:%o,cwd:%w,permission_mode:%s,hook_event_name:%s}", agent.id,
+					conversation_path(), agent.mode, event);
 	json_object_update(input, more);
 	ask_all(entries, event, match, input, tool_use_id ? tool_use_id : json_string_value(made), &asked);
 	while ((q = LIST_TOP(&asked, struct query, mark))) {

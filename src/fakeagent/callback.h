@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "fakeagent/policy.h"
+#include "fakeagent/agent.h"
+
+enum policy { POLICY_NONE, POLICY_ALLOW, POLICY_ASK, POLICY_DEFER, POLICY_DENY }; /* of several the greatest counts */
 
 struct callback_outcome {
 	enum policy decision;

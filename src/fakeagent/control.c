@@ -5,9 +5,9 @@
 #include "fakeagent/backlog.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/frames.h"
 #include "fakeagent/model.h"
 #include "fakeagent/out.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/poller.h"
 #include "fakeagent/query.h"
 #include "fakeagent/toolserver.h"
@@ -61,7 +61,7 @@ static json_t *describe(bool applied) {
 		"capabilities:[msg_lifecycle_v1]}",
 		"", "", agent.compat, (int)getpid(), agent.mode, agent.state, applied ? json_true() : NULL);
 	for (size_t i = 0; agent.old && i < ARRAY_SIZE(dated); i++) json_object_del(p, dated[i]);
-	json_object_update(p, scenario_get("initialize"));
+	json_object_update(p, json_object_get(agent.script, "initialize"));
 	return p;
 }
 
@@ -78,8 +78,8 @@ static void do_initialize(const struct request *r) {
 	initialized = true;
 	model_dialogs(json_object_get(r->body, "supportedDialogKinds"));
 	JS_EACH (name, json_object_get(r->body, "sdkMcpServers")) toolserver_add(json_string_value(name.v));
-	if (!again && agent.mcp_config) {
-		const char *config = agent.mcp_config;
+	if (!again && agent_flag("mcp-config")) {
+		const char *config = agent_flag("mcp-config");
 		_cleanup_json_ json_t *all = *config == '{' ? json_loads(config, 0, NULL) : json_load_file(config, 0, NULL);
 		toolserver_configure(json_object_get(all, "mcpServers"));
 	}
@@ -119,7 +119,7 @@ static void do_stop_task(const struct request *r) {
 /* ---- settings -------------------------------------------------------------------------------------------------- */
 
 static void do_mode(const struct request *r) {
-	const char *code = policy_set_mode(js_get(r->body, "mode"));
+	const char *code = permission_set_mode(js_get(r->body, "mode"));
 	if (code) {
 		fail(r, code,
 			 js_printf("Cannot set permission mode%s",
@@ -130,7 +130,7 @@ static void do_mode(const struct request *r) {
 		return;
 	}
 	succeed(r, js_make("{mode:%s}", agent.mode));
-	frames_mode();
+	out_mode();
 }
 
 static void do_model(const struct request *r) {
@@ -153,7 +153,7 @@ static void do_rename(const struct request *r) {
 		return;
 	}
 	succeed(r, NULL);
-	frames_emit("{type:system,subtype:session_title_changed,title:%s}", title);
+	out_emit("{type:system,subtype:session_title_changed,title:%s}", title);
 }
 
 /* ---- MCP ------------------------------------------------------------------------------------------------------- */
@@ -163,9 +163,7 @@ static void do_mcp_status(const struct request *r) {
 }
 
 static void do_set_servers(const struct request *r) {
-	json_t *added = js_make("[]"), *removed = js_make("[]");
-	toolserver_replace(json_object_get(r->body, "servers"), added, removed);
-	succeed(r, js_make("{added:%o,removed:%o,errors:{}}", added, removed));
+	succeed(r, toolserver_replace(json_object_get(r->body, "servers")));
 }
 
 static void do_reconnect(const struct request *r) {

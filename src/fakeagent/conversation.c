@@ -14,9 +14,9 @@ static char *dir; /* NULL: nothing is stored */
 /* Set `dir`, and make it. */
 static void find_dir(void) {
 	const char *env = getenv("PLENUM_FAKEAGENT_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	if (agent.no_persistence) return;
-	if (agent.conversations || (env && *env))
-		dir = str_dup(agent.conversations ? agent.conversations : env);
+	if (agent_flag("no-session-persistence")) return;
+	if (agent_flag("conversations") || (env && *env))
+		dir = str_dup(agent_flag("conversations") ? agent_flag("conversations") : env);
 	else if (state && *state)
 		dir = str_printf("%s/plenum-fakeagent", state);
 	else if (home && *home)
@@ -78,16 +78,16 @@ enum conversation_start conversation_start(void) {
 	_cleanup_json_ json_t *made = js_uuid();
 	agent.messages = js_make("[]");
 	find_dir();
-	js_replace(&agent.id, agent.session_id ? agent.session_id : json_string_value(made));
-	_cleanup_json_ json_t *ids = agent.resume_last ? conversation_stored() : NULL;
-	const char *old = agent.resume ? agent.resume : json_string_value(json_array_get(ids, 0));
-	if (old && !load(old) && agent.resume) return CONVERSATION_UNKNOWN;
-	if (old && !agent.fork) {
+	js_replace(&agent.id, agent_flag("session-id") ? agent_flag("session-id") : json_string_value(made));
+	_cleanup_json_ json_t *ids = agent_flag("continue") ? conversation_stored() : NULL;
+	const char *old = agent_flag("resume") ? agent_flag("resume") : json_string_value(json_array_get(ids, 0));
+	if (old && !load(old) && agent_flag("resume")) return CONVERSATION_UNKNOWN;
+	if (old && !agent_flag("fork-session")) {
 		js_replace(&agent.id, old);
 		return CONVERSATION_OK;
 	}
 	_cleanup_free_ char *path = path_of(agent.id);
-	if (agent.session_id && path && access(path, F_OK) == 0) return CONVERSATION_IN_USE;
+	if (agent_flag("session-id") && path && access(path, F_OK) == 0) return CONVERSATION_IN_USE;
 	JS_EACH (message, agent.messages) write_line(message.v);
 	return CONVERSATION_OK;
 }

@@ -6,8 +6,8 @@
 #include "fakeagent/backlog.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/frames.h"
 #include "fakeagent/model.h"
+#include "fakeagent/out.h"
 #include "fakeagent/poller.h"
 #include "fakeagent/rpc.h"
 #include "fakeagent/tool.h"
@@ -20,7 +20,7 @@ struct turn {
 	json_t *batch;   /* the user lines */
 	json_t *content; /* of the merged prompt */
 	json_t *prompt;  /* its text */
-	struct scenario_moment moment;
+	struct tool_moment moment;
 	struct outcome out;
 	bool over; /* no more calls of the model */
 	bool stop_hook_active;
@@ -68,24 +68,24 @@ static void begin(struct turn *t) {
 		if (backlog_is_task(line.v)) t->out.origin = json_incref(json_object_get(line.v, "origin"));
 	}
 	t->prompt = js_content(t->content);
-	t->moment = (struct scenario_moment){.prompt = json_string_value(t->prompt), .turn = turns + 1};
+	t->moment = (struct tool_moment){.prompt = json_string_value(t->prompt), .turn = turns + 1};
 }
 
 static void lifecycle(const struct turn *t, const char *state) {
 	JS_EACH (line, t->batch)
-		if (backlog_is_client_uuid(line.v)) frames_lifecycle(js_get(line.v, "uuid"), state);
+		if (backlog_is_client_uuid(line.v)) out_lifecycle(js_get(line.v, "uuid"), state);
 }
 
 /* Of several merged prompts the last one's acknowledgement comes after init and has the merged text; the others come
  * before. */
 static void replay(const struct turn *t, bool last) {
 	size_t n = json_array_size(t->batch);
-	for (size_t i = 0; i + 1 < n && !last; i++) frames_replay(json_array_get(t->batch, i), NULL, false);
-	if (last && !t->out.origin) frames_replay(json_array_get(t->batch, n - 1), t->content, true);
+	for (size_t i = 0; i + 1 < n && !last; i++) out_replay(json_array_get(t->batch, i), NULL, false);
+	if (last && !t->out.origin) out_replay(json_array_get(t->batch, n - 1), t->content, true);
 }
 
 static void print_init(void) {
-	frames_init(toolserver_tools(), toolserver_list(false));
+	out_begin(toolserver_tools(), toolserver_list(false));
 	speech_begin();
 }
 
@@ -130,7 +130,7 @@ static void take_reply(struct turn *t, const struct speech *s) {
 }
 
 static void converse(struct turn *t) {
-	long most = agent.max_turns ? strtol(agent.max_turns, NULL, 10) : 0;
+	long most = agent_flag("max-turns") ? strtol(agent_flag("max-turns"), NULL, 10) : 0;
 	while (!t->over && !agent.aborted) {
 		struct speech s;
 		if (most > 0 && t->out.calls >= most) {
@@ -153,15 +153,14 @@ static void converse(struct turn *t) {
 /* Faults of a turn run as directives. */
 static void misbehave(void) {
 	static const struct {
-		enum fault fault;
-		const char *directive;
-	} each[] = {{FAULT_stderr, "stderr"}, {FAULT_flood, "lines"}, {FAULT_huge, "huge"}};
+		const char *fault, *directive;
+	} each[] = {{"stderr", "stderr"}, {"flood", "lines"}, {"huge", "huge"}};
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
 		if (!agent_has(each[i].fault)) continue;
-		_cleanup_json_ json_t *text = js_printf("@%s %ld@", each[i].directive, agent.fault[each[i].fault]);
+		_cleanup_json_ json_t *text = js_printf("@%s %ld@", each[i].directive, agent_fault(each[i].fault));
 		model_direct(json_string_value(text));
 	}
-	if (agent_has(FAULT_grandchild) && !turns) model_direct("@grandchild@");
+	if (agent_has("grandchild") && !turns) model_direct("@grandchild@");
 }
 
 /* Return false if a hook blocks the prompt. */
@@ -192,7 +191,7 @@ static void abort_turn(struct turn *t) {
 	json_t *content = js_make("[{type:text,text:%s}]",
 							  tools ? "[Request interrupted by user for tool use]" : "[Request interrupted by user]");
 	conversation_add("user", json_incref(content), NULL);
-	frames_user(content, NULL);
+	out_user(content, NULL);
 	speech_cut();
 	t->out.stop_reason = tools ? "tool_use" : NULL;
 	end(t, "error_during_execution", tools ? "aborted_tools" : "aborted_streaming", true);
@@ -205,7 +204,7 @@ static void run_prompt(struct turn *t) {
 	bool accepted = submit(t);
 	print_init();
 	if (!accepted) {
-		frames_warning(NULL, json_incref(t->out.text));
+		out_warning(NULL, json_incref(t->out.text));
 		return;
 	}
 	speech_request(true);
@@ -220,8 +219,8 @@ static void run_prompt(struct turn *t) {
 static void run_clear(struct turn *t) {
 	_cleanup_json_ json_t *id = js_uuid();
 	json_t *f = js_make("{type:conversation_reset,new_conversation_id:%O,trigger:clear}", id);
-	frames_stamp(f);
-	frames_put(f);
+	out_stamp(f);
+	out_frame(f);
 	background_changed();
 	conversation_reset(json_string_value(id));
 	print_init();
@@ -234,15 +233,15 @@ static void run_clear(struct turn *t) {
 
 static void finish(struct turn *t) {
 	enum abort why = agent.aborted;
-	if (!agent_has(FAULT_no_result)) {
-		frames_result(&t->out);
+	if (!agent_has("no-result")) {
+		out_result(&t->out);
 		failed = t->out.is_error;
 		turns++;
 	}
 	lifecycle(t, why == ABORT_INTERRUPT || why == ABORT_SIGNAL ? "cancelled" : "completed");
 	agent.running = false;
 	agent.aborted = ABORT_NONE;
-	if (backlog_empty() && why != ABORT_SIGNAL) frames_state("idle");
+	if (backlog_empty() && why != ABORT_SIGNAL) out_state("idle");
 	model_after_turn();
 	json_decref(t->batch);
 	json_decref(t->content);
@@ -259,14 +258,14 @@ static void finish(struct turn *t) {
 void dialogue_run_turn(void) {
 	struct turn t;
 	begin(&t);
-	frames_state("running");
+	out_state("running");
 	replay(&t, false);
 	lifecycle(&t, "started");
 	if (json_is_false(json_object_get(json_array_get(t.batch, 0), "shouldQuery"))) {
 		print_init();
 		replay(&t, true);
 		conversation_add("user", json_incref(t.content), NULL);
-	} else if (js_same(t.moment.prompt, "/clear") && !rpc_spoken()) {
+	} else if (js_same(t.moment.prompt, "/clear") && !agent.rpc) {
 		run_clear(&t);
 	} else {
 		run_prompt(&t);

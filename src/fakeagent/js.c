@@ -22,50 +22,27 @@ static json_t *need(json_t *value) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static size_t hex4(const char *p, const char *end, unsigned *value) {
-	if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || strspn(p + 2, "0123456789abcdefABCDEF") < 4) return 0;
-	*value = (unsigned)strtoul((char[]){p[2], p[3], p[4], p[5], 0}, NULL, 16);
+/* Copy an escape, or mark it if it is a lone surrogate. Return the bytes used. */
+static size_t put_escape(struct buf *b, const char *p, size_t left) {
+	char text[13] = "";
+	unsigned hi = 0, lo = 0;
+	memcpy(text, p, MIN(left, sizeof text - 1));
+	bool half = sscanf(text, "\\u%4x\\u%4x", &hi, &lo) > 0 && hi >> 11 == 0x1B; /* NOLINT(cert-err34-c) */
+	bool pair = half && hi < 0xDC00 && lo >> 10 == 0x37;
+	size_t n = pair ? 12 : MIN(left, (size_t)2);
+	if (!half || pair) {
+		buf_put(b, p, n);
+		return n;
+	}
+	unsigned c = MARK + (hi & 0x7FF);
+	buf_printf(b, "\xF4%c%c%c", (int)(0x80 | (c >> 12 & 63)), (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
 	return 6;
 }
 
-/* Copy an escape, or mark it if it is a lone surrogate. Return the bytes used. */
-static size_t put_escape(struct buf *b, const char *p, const char *end) {
-	unsigned hi, lo;
-	size_t n = hex4(p, end, &hi);
-	if (!n) {
-		n = end - p < 2 ? 1 : 2;
-	} else if (hi >= 0xD800 && hi < 0xDC00 && hex4(p + 6, end, &lo) && lo >= 0xDC00 && lo < 0xE000) {
-		n = 12;
-	} else if (hi >= 0xD800 && hi < 0xE000) {
-		unsigned c = MARK + (hi & 0x7FF);
-		buf_printf(b, "\xF4%c%c%c", (int)(0x80 | (c >> 12 & 63)), (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
-		return n;
-	}
-	buf_put(b, p, n);
-	return n;
-}
-
-static size_t put_string(struct buf *b, const char *p, const char *end) {
-	const char *from = p;
-	buf_putc(b, *p++);
-	while (p < end && *p != '"') {
-		size_t n = str_utf8(p, (size_t)(end - p));
-		if (*p == '\\')
-			n = put_escape(b, p, end);
-		else if (n)
-			buf_put(b, p, n);
-		else
-			buf_puts(b, "\xEF\xBF\xBD");
-		p += n ? n : 1;
-	}
-	if (p < end) buf_putc(b, *p++);
-	return (size_t)(p - from);
-}
-
 /* Copy a number in range; replace another by a real in range. */
-static size_t put_number(struct buf *b, const char *p, const char *end) {
+static size_t put_number(struct buf *b, const char *p, size_t left) {
 	size_t n = 0;
-	while (p + n < end && p[n] && strchr("+-.eE0123456789", p[n])) n++;
+	while (n < left && p[n] && strchr("+-.eE0123456789", p[n])) n++;
 	_cleanup_free_ char *text = strndup(p, n);
 	double d = text ? strtod(text, NULL) : 0;
 	if (d > 1e308 || d < -1e308)
@@ -75,19 +52,28 @@ static size_t put_number(struct buf *b, const char *p, const char *end) {
 	return n;
 }
 
+/* Copy a line, with replacements for what only jansson refuses. */
+static void tolerate(struct buf *b, const char *p, const char *end) {
+	bool text = false;
+	for (size_t n; p < end; p += n) {
+		size_t left = (size_t)(end - p), whole = str_utf8(p, left);
+		n = MAX(whole, (size_t)1);
+		if (*p == '"') text = !text;
+		if (text && *p == '\\')
+			n = put_escape(b, p, left);
+		else if (!text && (*p == '-' || isdigit((unsigned char)*p)))
+			n = put_number(b, p, left);
+		else
+			buf_put(b, whole ? p : "\xEF\xBF\xBD", whole ? n : 3);
+	}
+}
+
 enum js_result js_parse(const char *p, size_t n, json_t **value) {
 	json_error_t err;
 	*value = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &err);
 	if (*value) return JS_OK;
 	_cleanup_(buf_free) struct buf b = JS_BUF;
-	for (const char *end = p + n; p < end;) {
-		if (*p == '"')
-			p += put_string(&b, p, end);
-		else if (*p == '-' || isdigit((unsigned char)*p))
-			p += put_number(&b, p, end);
-		else
-			buf_putc(&b, *p++);
-	}
+	tolerate(&b, p, p + n);
 	if (b.len) *value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &err);
 	if (*value) return JS_OK;
 	enum json_error_code code = json_error_code(&err);
@@ -137,12 +123,13 @@ char *js_dumps(const json_t *value) {
 
 struct maker {
 	const char *p;
+	const json_t *of;
 	va_list ap;
 };
 
 static json_t *make_argument(struct maker *m) {
 	const char *text;
-	char what = *m->p++;
+	char cwd[PATH_MAX], what = *m->p++;
 	switch (what) {
 	case 's':
 	case 'z':
@@ -158,8 +145,14 @@ static json_t *make_argument(struct maker *m) {
 		return json_integer(va_arg(m->ap, json_int_t));
 	case 'b':
 		return json_boolean(va_arg(m->ap, int));
+	case 't':
+		return va_arg(m->ap, int) ? json_true() : NULL;
 	case 'f':
 		return json_real(va_arg(m->ap, double));
+	case 'u':
+		return js_uuid();
+	case 'w':
+		return js_string(getcwd(cwd, sizeof cwd) ? cwd : "/");
 	default:
 		abort();
 	}
@@ -175,6 +168,11 @@ static json_t *make_value(struct maker *m) {
 		const char *from = m->p;
 		size_t n = strcspn(from, ",}]");
 		m->p += n;
+		if (open == '$') {
+			memcpy(key, from + 1, MIN(n, sizeof key) - 1);
+			key[MIN(n, sizeof key) - 1] = 0;
+			return json_incref(js_at(m->of, key));
+		}
 		if (strchr("-0123456789", open)) return json_integer(strtoll(from, NULL, 10));
 		if (n == 4 && memcmp(from, "null", n) == 0) return json_null();
 		if (n == 4 && memcmp(from, "true", n) == 0) return json_true();
@@ -184,7 +182,7 @@ static json_t *make_value(struct maker *m) {
 	for (m->p++; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
 		if (!*m->p) abort();
 		if (open == '[') {
-			json_array_append_new(all, make_value(m));
+			js_add(all, make_value(m));
 			continue;
 		}
 		size_t n = MIN(strcspn(m->p, ":"), sizeof key - 1);
@@ -197,8 +195,8 @@ static json_t *make_value(struct maker *m) {
 	return all;
 }
 
-json_t *js_vmake(const char *format, va_list ap) {
-	struct maker m = {.p = format};
+json_t *js_vmake(const json_t *of, const char *format, va_list ap) {
+	struct maker m = {.p = format, .of = of};
 	va_copy(m.ap, ap);
 	json_t *value = make_value(&m);
 	va_end(m.ap);
@@ -208,7 +206,15 @@ json_t *js_vmake(const char *format, va_list ap) {
 json_t *js_make(const char *format, ...) {
 	va_list ap;
 	va_start(ap, format);
-	json_t *value = js_vmake(format, ap);
+	json_t *value = js_vmake(NULL, format, ap);
+	va_end(ap);
+	return value;
+}
+
+json_t *js_view(const json_t *of, const char *format, ...) {
+	va_list ap;
+	va_start(ap, format);
+	json_t *value = js_vmake(of, format, ap);
 	va_end(ap);
 	return value;
 }
@@ -242,11 +248,6 @@ json_t *js_printf(const char *fmt, ...) {
 	return js_string(text);
 }
 
-json_t *js_cwd(void) {
-	char cwd[PATH_MAX];
-	return js_string(getcwd(cwd, sizeof cwd) ? cwd : "/");
-}
-
 json_t *js_uuid(void) {
 	char uuid[STR_UUID_SIZE];
 	str_uuid(uuid);
@@ -269,10 +270,6 @@ void js_add(json_t *list, json_t *value) {
 void js_merge(json_t *obj, json_t *more) {
 	json_object_update(obj, more);
 	json_decref(more);
-}
-
-void js_put_text(json_t *obj, const char *key, const char *text) {
-	if (text) js_put(obj, key, js_string(text));
 }
 
 void js_set(json_t **to, json_t *value) {
@@ -312,6 +309,13 @@ bool js_is(const json_t *obj, const char *key, const char *value) {
 
 bool js_true(const json_t *obj, const char *key) {
 	return json_is_true(json_object_get(obj, key));
+}
+
+bool js_word(const char *word, const char *words) {
+	size_t n = strlen(word);
+	for (const char *at = words; n && (at = strstr(at, word)); at++)
+		if ((at == words || at[-1] == ' ') && strchr(" ", at[n])) return true;
+	return false;
 }
 
 bool js_has(const json_t *list, const char *text) {

@@ -32,23 +32,23 @@ void js_dump(struct buf *b, const json_t *value); /* compact, one line */
 char *js_dumps(const json_t *value);              /* the caller frees */
 
 /* Make a value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or null.
- * %s string (NULL: null), %z string (NULL: omit the member), %o taken json_t, %O borrowed json_t (NULL: omit), %i int,
- * %I json_int_t, %b bool, %f double. */
+ * $path is a member of `of`, omitted if there is none. %s string (NULL: null), %z string (NULL: omit the member), %o
+ * taken json_t, %O borrowed json_t (NULL: omit), %i int, %I json_int_t, %b bool, %t true or omitted, %f double, %u a
+ * new UUID, %w the working directory; the last two without an argument. */
 json_t *js_make(const char *format, ...);
-json_t *js_vmake(const char *format, va_list ap);
+json_t *js_view(const json_t *of, const char *format, ...);
+json_t *js_vmake(const json_t *of, const char *format, va_list ap);
 json_t *js_text(const char *p, size_t n); /* any bytes; invalid UTF-8 becomes U+FFFD */
 json_t *js_string(const char *text);      /* the same; NULL: null */
 json_t *js_of(struct buf *b);             /* the content of the buffer, which is freed */
 json_t *js_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
-json_t *js_cwd(void);
 json_t *js_uuid(void);
-json_t *js_id(const char *prefix);                                /* prefix, pid and a running number */
-void js_put(json_t *obj, const char *key, json_t *value);         /* takes the value; NULL is omitted */
-void js_add(json_t *list, json_t *value);                         /* the same */
-void js_merge(json_t *obj, json_t *more);                         /* takes more, which replaces members of obj */
-void js_put_text(json_t *obj, const char *key, const char *text); /* a copy; NULL is omitted */
-void js_set(json_t **to, json_t *value);                          /* replace *to; takes value */
-void js_replace(char **to, const char *text);                     /* replace *to by a copy of text */
+json_t *js_id(const char *prefix);                        /* prefix, pid and a running number */
+void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is omitted */
+void js_add(json_t *list, json_t *value);                 /* the same */
+void js_merge(json_t *obj, json_t *more);                 /* takes more, which replaces members of obj */
+void js_set(json_t **to, json_t *value);                  /* replace *to; takes value */
+void js_replace(char **to, const char *text);             /* replace *to by a copy of text */
 _Noreturn void js_no_memory(void);
 
 json_t *js_at(const json_t *obj, const char *path);     /* a member, nested: "message.content"; borrowed */
@@ -56,7 +56,8 @@ const char *js_get(const json_t *obj, const char *key); /* a string member or NU
 json_int_t js_number(const json_t *obj, const char *path);
 bool js_is(const json_t *obj, const char *key, const char *value);
 bool js_true(const json_t *obj, const char *key);
-bool js_same(const char *a, const char *b); /* both may be NULL, which equals nothing */
+bool js_same(const char *a, const char *b);        /* both may be NULL, which equals nothing */
+bool js_word(const char *word, const char *words); /* one of words, which spaces separate */
 bool js_has(const json_t *list, const char *text);
 bool js_matches(const char *pattern, const char *text); /* a POSIX extended regular expression */
 /* The content of a message is a text or an array of blocks. */

@@ -2,27 +2,32 @@
  *
  * plenum-fakeagent: an agent with a scripted model that speaks stream-json like the agent CLI. One process is one agent
  * in one thread: agent.h has the state that the files share. The files have an order (meson.build): a file calls only
- * earlier files. Source of the behaviour: docs/protocol-facts.md (the CLI 2.1.332, measured).
+ * earlier files. Source of the behaviour: docs/protocol-facts.md (the CLI 2.1.332, measured). Here are the start, the
+ * lines on stdin, checked as by the CLI, and the loop.
  */
 #include "base/fd.h"
 #include "base/str.h"
 #include "fakeagent/acp.h"
 #include "fakeagent/appserver.h"
 #include "fakeagent/backlog.h"
+#include "fakeagent/control.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/dialogue.h"
-#include "fakeagent/frames.h"
-#include "fakeagent/input.h"
+#include "fakeagent/model.h"
 #include "fakeagent/out.h"
-#include "fakeagent/policy.h"
-#include "fakeagent/poller.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/query.h"
-#include "fakeagent/scenario.h"
+#include "fakeagent/rpc.h"
+#include "wire/lines.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
 #include <time.h>
+
+#define MAX_LINE ((size_t)1 << 30)
 
 static const char USAGE[] =
 	"usage: plenum-fakeagent -p --input-format stream-json --output-format stream-json --verbose [FLAG...]\n"
@@ -36,18 +41,150 @@ static const char USAGE[] =
 	"  --compat VERSION      2.1.332 (default) or 2.1.197\n"
 	"  --conversations DIR   where conversations are kept for --resume";
 
+static bool eof, told;     /* told: the queries know it */
+static bool ready;         /* the last read may have left lines */
+static long handled;       /* lines */
+static bool since, shared; /* a line since the last read; the unfinished line began in a read with another line */
+static struct lines_pool pool;
+static struct lines cut;
+
+/* ---- a line ---------------------------------------------------------------------------------------------------- */
+
+/* End like the CLI at an unacceptable line. */
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	exit(1);
+}
+
+/* False in JavaScript. */
+static bool is_false(const json_t *value) {
+	return !value || json_is_null(value) || json_is_false(value) ||
+		   (json_is_string(value) && !json_string_length(value)) ||
+		   (json_is_number(value) && json_number_value(value) == 0);
+}
+
+static void take(json_t *line) {
+	json_t *role = js_at(line, "message.role");
+	const char *type = js_get(line, "type"), *text = json_string_value(role);
+	if (js_same(type, "user") && !js_same(text, "user")) {
+		_cleanup_free_ char *other = role ? js_dumps(role) : NULL;
+		die("Error: Expected message role 'user', got '%s'\n", text ? text : other ? other : "undefined");
+	}
+	if (js_same(type, "control_request") && is_false(json_object_get(line, "request")))
+		die("Error: Missing request on control_request\n");
+	if (js_same(type, "user")) backlog_add(line);
+	if (js_same(type, "control_request")) control_take(line);
+	if (js_same(type, "control_response")) query_answer(line);
+}
+
+static void handle(const char *p, size_t n) {
+	json_t *line;
+	while (n && strchr(" \t\r\n", p[n - 1])) n--;
+	while (n && strchr(" \t\r\n", *p)) p++, n--;
+	if (!n) return;
+	enum js_result r = js_parse(p, n, &line);
+	bool first = js_is(line, "request.subtype", "initialize") || control_initialized();
+	if (agent.rpc) {
+		rpc_take(r, line);
+	} else if (r == JS_BAD || json_is_null(line)) {
+		die("Error parsing streaming input line (type=unknown, %zu chars): %sError\n", n, line ? "Type" : "Syntax");
+	} else if (r == JS_OK) {
+		if (agent_flag("await-initialize") && !first)
+			die("Error: --await-initialize requires the initialize control request as the first stdin line, and the "
+				"first line is a different message.\n");
+		take(line);
+	}
+	json_decref(line);
+}
+
+/* ---- stdin ----------------------------------------------------------------------------------------------------- */
+
+/* Some CLI versions lost a long line if one read had its beginning and a short line. */
+static void check_split(size_t n) {
+	long most = agent_fault("split");
+	if ((since || shared) && most >= 0 && n > (size_t)most)
+		die("Error parsing streaming input line (type=unknown, %zu chars): SyntaxError\n", n);
+	since = true;
+	shared = false;
+}
+
+static bool next_line(struct chunk *line) {
+	size_t size;
+	enum lines_result r;
+	while ((r = lines_next(&cut, line, &size)) == LINES_LONG) chunk_drop(line);
+	if (r == LINES_OOM) js_no_memory();
+	return r == LINES_LINE || (eof && lines_rest(&cut, line));
+}
+
+static bool is_deaf(void) {
+	long most = agent_fault("deaf");
+	return most >= 0 && handled >= most;
+}
+
+/* Outside a turn one line is handled at a time, so that the first of several prompts starts its turn and the others
+ * find it running. */
+static void handle_all(void) {
+	struct chunk line;
+	while (ready && !is_deaf() && (agent.running || backlog_empty())) {
+		ready = next_line(&line);
+		if (!ready) {
+			shared = shared || (since && lines_held(&cut) > 0);
+			since = false;
+			break;
+		}
+		handled++;
+		check_split(line.len);
+		handle(line.data, line.len);
+		chunk_drop(&line);
+	}
+	if (!eof || ready || told || agent_has("ignore-eof")) return;
+	told = true;
+	if (agent.rpc) exit(0); /* such an agent ends at once, and an open permission with it */
+	query_close();
+}
+
+static int prepare(void) {
+	if (is_deaf()) return 0;
+	return ready ? POLLER_NOW : eof ? 0 : POLLIN;
+}
+
+static void on_input(struct watch *w, int events) {
+	size_t room;
+	if (events) {
+		char *to = lines_space(&cut, &room);
+		if (!to) js_no_memory();
+		ssize_t n = fd_read(w->fd, to, room);
+		if (n > 0) lines_commit(&cut, (size_t)n);
+		ready = n >= 0 || errno != EAGAIN;
+		eof = n <= 0 && ready;
+	}
+	handle_all();
+}
+
+static void on_signal(struct watch *w, int events) {
+	struct signalfd_siginfo s;
+	while (events && fd_read(w->fd, &s, sizeof s) == (ssize_t)sizeof s) {
+		if (s.ssi_signo == SIGTERM && !agent_has("ignore-sigterm")) exit(143);
+		if (s.ssi_signo != SIGINT) continue;
+		if (!agent.running) exit(0);
+		query_end_turn(ABORT_SIGNAL);
+	}
+}
+
+/* ---- start ----------------------------------------------------------------------------------------------------- */
+
 /* Set scenario, faults and mode. */
 static bool configure(char **error) {
-	policy_init();
-	conversation_set_model(agent.wanted_model);
-	if (agent.scenario && !scenario_load(agent.scenario, error)) return false;
-	JS_EACH (fault, agent.faults) {
-		if (agent_set_fault(json_string_value(fault.v))) continue;
-		*error = str_printf("no such fault: %s (plenum-fakeagent(1) lists them)", json_string_value(fault.v));
-		return false;
-	}
-	const char *mode = agent.wanted_mode ? agent.wanted_mode : json_string_value(scenario_get("permission_mode"));
-	if (mode && policy_set_mode(mode))
+	permission_init();
+	conversation_set_model(agent_flag("model"));
+	if (agent_flag("scenario") && !model_load(agent_flag("scenario"), error)) return false;
+	if (!agent_set_faults(agent_list("fault"), error)) return false;
+	const char *wanted = agent_flag("permission-mode"),
+			   *mode = wanted ? wanted : js_get(agent.script, "permission_mode");
+	if (mode && permission_set_mode(mode))
 		*error = str_printf("option '--permission-mode <mode>' argument '%s' is invalid", mode);
 	return !*error;
 }
@@ -55,31 +192,22 @@ static bool configure(char **error) {
 /* Return true if the process may continue. */
 static bool open_conversation(void) {
 	enum conversation_start r = conversation_start();
-	if (r == CONVERSATION_IN_USE) fprintf(stderr, "Error: Session ID %s is already in use.\n", agent.session_id);
+	if (r == CONVERSATION_IN_USE)
+		fprintf(stderr, "Error: Session ID %s is already in use.\n", agent_flag("session-id"));
 	if (r == CONVERSATION_UNKNOWN) {
-		_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", agent.resume);
+		_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", agent_flag("resume"));
 		fprintf(stderr, "%s\n", text);
-		frames_failed_start(text);
+		out_failed_start(text);
 	}
 	return r == CONVERSATION_OK;
 }
 
-static void on_signal(struct watch *w, int events) {
-	struct signalfd_siginfo s;
-	while (events && fd_read(w->fd, &s, sizeof s) == (ssize_t)sizeof s) {
-		if (s.ssi_signo == SIGTERM && !agent_has(FAULT_ignore_sigterm)) exit(143);
-		if (s.ssi_signo != SIGINT) continue;
-		if (!agent.running) exit(0);
-		query_end_turn(ABORT_SIGNAL);
-	}
-}
-
 static int run(void) {
-	static struct watch signals = {.act = on_signal};
-	long delay = agent.fault[FAULT_start_delay];
-	if (agent.fault[FAULT_start_exit] >= 0) {
+	static struct watch signals = {.act = on_signal}, input = {.fd = 0, .prepare = prepare, .act = on_input};
+	long delay = agent_fault("start-delay"), code = agent_fault("start-exit");
+	if (code >= 0) {
 		fputs("plenum-fakeagent: told to fail at the start\n", stderr);
-		return (int)agent.fault[FAULT_start_exit];
+		return (int)code;
 	}
 	out_init();
 	if (!open_conversation()) return 1;
@@ -88,13 +216,13 @@ static int run(void) {
 	signals.fd = fd_signals((const int[]){SIGTERM, SIGINT, 0});
 	poller_add(&signals);
 	backlog_init();
-	input_init();
-	if (agent.acp) acp_start();
-	if (agent.app_server) appserver_start();
+	lines_init(&cut, &pool, MAX_LINE);
+	poller_add(&input);
+	if (agent.rpc) (agent_flag("acp") ? acp_start : appserver_start)();
 	for (;;) {
 		if (!backlog_empty())
 			dialogue_run_turn();
-		else if (input_ended())
+		else if (eof && !ready && !agent_has("ignore-eof"))
 			return dialogue_failed() ? 1 : 0;
 		else
 			poller_round(-1);
@@ -102,11 +230,12 @@ static int run(void) {
 }
 
 static const char *wrong_format(void) {
-	if (agent.stream_out && !agent.verbose)
+	bool in = js_same(agent_flag("input-format"), "stream-json");
+	bool out = js_same(agent_flag("output-format"), "stream-json");
+	if (out && !agent_flag("verbose"))
 		return "Error: When using --print, --output-format=stream-json requires --verbose";
-	if (agent.stream_in && !agent.stream_out)
-		return "Error: --input-format=stream-json requires output-format=stream-json.";
-	if (agent.stream_in) return NULL;
+	if (in && !out) return "Error: --input-format=stream-json requires output-format=stream-json.";
+	if (in) return NULL;
 	return "plenum-fakeagent: only --input-format stream-json --output-format stream-json is spoken; see --help";
 }
 
@@ -114,11 +243,11 @@ int main(int argc, char **argv) {
 	char *error = NULL;
 	(void)argc;
 	fd_fill_standard();
-	bool valid = agent_read_flags(argv, &error);
+	bool valid = agent_read_flags(argv, &error), help = agent_flag("help"), version = agent_flag("version");
 	const char *wrong = valid ? wrong_format() : NULL;
-	if (valid && agent.version)
+	if (valid && version)
 		printf("%s (plenum-fakeagent " PLENUM_VERSION ")\n", agent.compat);
-	else if (valid && agent.help)
+	else if (valid && help)
 		puts(USAGE);
 	else if (wrong)
 		fprintf(stderr, "%s\n", wrong);
@@ -127,5 +256,5 @@ int main(int argc, char **argv) {
 	else
 		fprintf(stderr, "error: %s\n", error ? error : "wrong usage");
 	free(error);
-	return !valid || !(agent.version || agent.help);
+	return !valid || !(version || help);
 }

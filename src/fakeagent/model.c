@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "fakeagent/background.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/frames.h"
 #include "fakeagent/out.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/query.h"
 
 #include <ctype.h>
@@ -76,13 +76,13 @@ static void do_task(const struct directive *d) {
 
 static void do_lines(const struct directive *d) {
 	for (long i = 0; i < d->number; i++)
-		frames_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
-					"parent_tool_use_id:null}",
-					js_printf("line %ld", i + 1));
+		out_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
+				 "parent_tool_use_id:null}",
+				 js_printf("line %ld", i + 1));
 }
 
 static void do_huge(const struct directive *d) {
-	frames_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
+	out_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
 }
 
 static void do_garbage(const struct directive *d) {
@@ -142,7 +142,7 @@ static void do_argv(const struct directive *d) {
 }
 
 static void do_cwd(const struct directive *d) {
-	speech_text(d->speech, js_cwd());
+	speech_text(d->speech, js_make("%w"));
 }
 
 static void do_pid(const struct directive *d) {
@@ -155,8 +155,7 @@ static void do_history(const struct directive *d) {
 	JS_EACH (message, agent.messages) {
 		_cleanup_json_ json_t *text = js_content(json_object_get(message.v, "content"));
 		if (!js_is(message.v, "role", "user") || !json_string_length(text)) continue;
-		if (b.len) buf_putc(&b, '\n');
-		buf_puts(&b, json_string_value(text));
+		buf_printf(&b, "%s%s", b.len ? "\n" : "", json_string_value(text));
 	}
 	speech_text(d->speech, js_of(&b));
 }
@@ -192,7 +191,7 @@ static void do_unknown(const struct directive *d) {
 	ask(d->speech, "answer", js_make("{subtype:%s,detail:fake}", d->word));
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading directives ---------------------------------------------------------------------------------------- */
 
 /* The arguments after the name: n number, w word, j optional JSON object, t text up to the next @. */
 static const struct effect {
@@ -278,11 +277,113 @@ void model_dialogs(json_t *kinds) {
 	if (!dialogs && json_is_array(kinds)) dialogs = json_incref(kinds);
 }
 
-/* ---- the reply ------------------------------------------------------------------------------------------------- */
+/* ---- scenarios ------------------------------------------------------------------------------------------------- */
 
-static void play(struct speech *s, const json_t *rule, const struct scenario_moment *m) {
+/* A misspelt member would be a rule that never matches, so it is an error. */
+static void check_members(json_t *obj, const char *known, char **error) {
+	const char *name;
+	json_t *value;
+	json_object_foreach(obj, name, value) {
+		if (!*error && !js_word(name, known)) *error = str_printf("scenario: unknown member: %s", name);
+	}
+}
+
+static void check(char **error) {
+	json_t *rules = json_object_get(agent.script, "replies");
+	check_members(agent.script,
+				  "description try model permission_mode permissions faults init initialize tools replies", error);
+	if (!*error && rules && !json_is_array(rules)) *error = str_printf("scenario: replies is no array");
+	JS_EACH (rule, rules) {
+		json_t *when = json_object_get(rule.v, "when"), *say = json_object_get(rule.v, "say");
+		if (*error) return;
+		if (!json_is_object(rule.v) || (when && !json_is_object(when)) || (say && !json_is_array(say)))
+			*error = str_printf("scenario: reply %zu: `when` must be an object, `say` an array", rule.i + 1);
+		check_members(rule.v, "when say once error directives slow_ms delay_ms", error);
+		check_members(when, "prompt regex tool output is_error turn call always", error);
+	}
+}
+
+bool model_load(const char *path, char **error) {
+	json_error_t err;
+	const char *list;
+	json_t *rules;
+	agent.script = json_load_file(path, 0, &err);
+	if (agent.script && !json_is_object(agent.script))
+		*error = str_printf("scenario %s: no object", path);
+	else if (!agent.script && err.line < 1)
+		*error = str_printf("scenario %s: %s", path, err.text);
+	else if (!agent.script)
+		*error = str_printf("scenario %s:%d: %s", path, err.line, err.text);
+	else
+		check(error);
+	if (*error || !agent_set_faults(json_object_get(agent.script, "faults"), error)) return false;
+	if (!agent_flag("model")) conversation_set_model(js_get(agent.script, "model"));
+	json_object_foreach(json_object_get(agent.script, "permissions"), list, rules) permission_extend(list, rules);
+	return true;
+}
+
+static bool text_hits(const json_t *when, const char *key, const char *text) {
+	const char *want = js_get(when, key);
+	if (!json_object_get(when, key)) return true;
+	if (!want || !text) return false;
+	return js_true(when, "regex") ? js_matches(want, text) : strstr(text, want) != NULL;
+}
+
+static bool number_is(const json_t *when, const char *key, long value) {
+	return !json_object_get(when, key) || js_number(when, key) == value;
+}
+
+/* `tool`, `output` and `is_error` concern the last tool of this turn. Rules with them do not match before one has run;
+ * rules without them match only before. */
+static bool matches(const json_t *when, const struct tool_moment *m) {
+	const json_t *failed = json_object_get(when, "is_error"), *tool = json_object_get(when, "tool");
+	bool about_tool = tool || failed || json_object_get(when, "output");
+	if (about_tool ? !m->tool : m->tool && !js_true(when, "always")) return false;
+	if (tool && !js_is(when, "tool", m->tool)) return false;
+	if (failed && json_is_true(failed) != m->failed) return false;
+	return text_hits(when, "output", m->output) && text_hits(when, "prompt", m->prompt) &&
+		   number_is(when, "turn", m->turn) && number_is(when, "call", m->call);
+}
+
+/* Return the rule for the reply, or NULL. */
+static const json_t *find_rule(const struct tool_moment *m) {
+	JS_EACH (rule, json_object_get(agent.script, "replies")) {
+		if (js_true(rule.v, "used") || !matches(json_object_get(rule.v, "when"), m)) continue;
+		if (js_true(rule.v, "once")) js_put(rule.v, "used", json_true());
+		return rule.v;
+	}
+	return NULL;
+}
+
+static json_t *expand_text(const char *text, const struct tool_moment *m) {
+	struct buf b = JS_BUF;
+	while (*text) {
+		size_t n = MAX(strcspn(text, "$"), (size_t)1);
+		bool prompt = strncmp(text, "${prompt}", 9) == 0, output = strncmp(text, "${output}", 9) == 0;
+		if (prompt || output)
+			buf_puts(&b, prompt ? m->prompt : m->output ? m->output : "");
+		else
+			buf_put(&b, text, n);
+		text += prompt || output ? 9 : n;
+	}
+	return js_of(&b);
+}
+
+/* Return the value with variables replaced, new. */
+static json_t *expand(json_t *value, const struct tool_moment *m) { /* NOLINT(misc-no-recursion): depth of a file */
+	const char *key;
+	json_t *one, *all;
+	if (json_is_string(value)) return expand_text(json_string_value(value), m);
+	if (!json_is_array(value) && !json_is_object(value)) return json_incref(value);
+	all = json_is_array(value) ? json_array() : json_object();
+	JS_EACH (item, value) js_add(all, expand(item.v, m));
+	json_object_foreach(value, key, one) js_put(all, key, expand(one, m));
+	return all;
+}
+
+static void play(struct speech *s, const json_t *rule, const struct tool_moment *m) {
 	const char *directives = js_get(rule, "directives");
-	_cleanup_json_ json_t *say = scenario_expand(json_object_get(rule, "say"), m);
+	_cleanup_json_ json_t *say = expand(json_object_get(rule, "say"), m);
 	s->slow = js_number(rule, "slow_ms");
 	s->delay = js_number(rule, "delay_ms");
 	if (directives) run_all(s, directives, strlen(directives));
@@ -300,6 +401,8 @@ static void play(struct speech *s, const json_t *rule, const struct scenario_mom
 	if (!json_array_size(s->blocks) && !s->error) speech_text(s, js_string("(nothing to say)"));
 }
 
+/* ---- the reply ------------------------------------------------------------------------------------------------- */
+
 /* After tools: say whether each failed, like the loopback model of the tests. */
 static void say_done(struct speech *s, const json_t *content) {
 	_cleanup_json_ json_t *flags = js_make("[]");
@@ -309,8 +412,8 @@ static void say_done(struct speech *s, const json_t *content) {
 	speech_text(s, js_printf("tool done: %s", list));
 }
 
-void model_speak(struct speech *s, const struct scenario_moment *m) {
-	const json_t *content = conversation_last(), *rule = scenario_rule(m);
+void model_speak(struct speech *s, const struct tool_moment *m) {
+	const json_t *content = conversation_last(), *rule = find_rule(m);
 	*s = (struct speech){.blocks = js_make("[]")};
 	if (rule) {
 		play(s, rule, m);
@@ -323,7 +426,7 @@ void model_speak(struct speech *s, const struct scenario_moment *m) {
 	_cleanup_json_ json_t *text = js_content(content);
 	const char *p = json_string_value(text);
 	size_t n = json_string_length(text);
-	if (!agent.scenario) run_all(s, p, n);
+	if (!agent.script) run_all(s, p, n);
 	if (json_array_size(s->blocks) || s->error) return;
 	struct buf b = JS_BUF;
 	buf_puts(&b, "echo: ");

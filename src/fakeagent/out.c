@@ -2,7 +2,7 @@
 #include "fakeagent/out.h"
 
 #include "base/fd.h"
-#include "fakeagent/poller.h"
+#include "dialect/claude/claude.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,34 +15,30 @@ static struct buf rest = JS_BUF;
 static size_t off; /* written bytes of rest */
 static long lines; /* printed lines */
 static void (*diverted)(json_t *frame);
+static int said;   /* user frames of this turn */
+static long calls; /* of the model */
 
-static bool write_some(void) {
-	size_t n = rest.len - off;
-	if (agent_has(FAULT_partial)) n = MIN(n, (size_t)agent.fault[FAULT_partial]);
-	ssize_t k = write(1, rest.data + off, n);
-	if (k < 0 && errno == EINTR) return true;
-	if (k < 0) {
-		if (errno != EAGAIN) gone = true;
-		return false;
-	}
-	off += (size_t)k;
-	if (agent_has(FAULT_partial)) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-	return true;
-}
+/* ---- bytes ----------------------------------------------------------------------------------------------------- */
 
 static bool waits(void) {
 	return !gone && off < rest.len;
 }
 
 static void flush(void) {
-	while (waits() && write_some()) continue;
-	if (gone || off == rest.len) {
-		off = rest.len = 0;
-	} else if (off > rest.len / 2) {
-		rest.len -= off;
-		memmove(rest.data, rest.data + off, rest.len);
-		off = 0;
+	long piece = agent_fault("partial");
+	while (waits()) {
+		ssize_t k = write(1, rest.data + off, piece > 0 ? MIN(rest.len - off, (size_t)piece) : rest.len - off);
+		if (k < 0 && errno == EINTR) continue;
+		if (k < 0) gone = errno != EAGAIN;
+		if (k < 0) break;
+		off += (size_t)k;
+		if (piece > 0) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 	}
+	if (gone) off = rest.len;
+	if (off <= rest.len / 2) return;
+	rest.len -= off;
+	memmove(rest.data, rest.data + off, rest.len);
+	off = 0;
 }
 
 static void drain(void) {
@@ -60,7 +56,7 @@ static void act(struct watch *w, int events) {
 }
 
 static void finish(void) {
-	if (agent_has(FAULT_no_newline) && rest.len) rest.len--;
+	if (agent_has("no-newline") && rest.len) rest.len--;
 	drain();
 }
 
@@ -73,21 +69,22 @@ void out_init(void) {
 	atexit(finish);
 }
 
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
 void out_half(const char *text) {
 	buf_puts(&rest, text);
 	drain();
 }
 
 void out_line(const char *line, size_t n) {
-	long every = agent.fault[FAULT_garbage], last = agent.fault[FAULT_close_stdout];
+	long every = agent_fault("garbage"), last = agent_fault("close-stdout");
 	if (gone) return;
 	if (every > 0 && lines % every == 0)
 		buf_puts(&rest, lines / every % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
 	buf_put(&rest, line, n);
 	buf_putc(&rest, '\n');
 	if (rest.failed) js_no_memory();
-	lines++;
-	if (agent.fault[FAULT_die] == lines) {
+	if (agent_fault("die") == ++lines) {
 		rest.len -= (n + 1) / 2;
 		drain();
 		kill(getpid(), SIGKILL);
@@ -101,10 +98,9 @@ void out_line(const char *line, size_t n) {
 }
 
 void out_message(json_t *message) {
-	_cleanup_(buf_free) struct buf b = JS_BUF;
-	js_dump(&b, message);
+	_cleanup_free_ char *line = js_dumps(message);
 	json_decref(message);
-	out_line(b.data, b.len);
+	out_line(line, strlen(line));
 }
 
 static void print_late(json_t *message) {
@@ -112,10 +108,10 @@ static void print_late(json_t *message) {
 }
 
 void out_answer(json_t *message, bool may_miss, bool may_delay) {
-	if (may_miss && agent_has(FAULT_mute))
+	if (may_miss && agent_has("mute"))
 		json_decref(message);
-	else if (may_delay && agent_has(FAULT_late))
-		poller_after(agent.fault[FAULT_late], print_late, message);
+	else if (may_delay && agent_has("late"))
+		poller_after(agent_fault("late"), print_late, message);
 	else
 		out_message(message);
 }
@@ -126,4 +122,140 @@ void out_divert(void (*to)(json_t *)) {
 
 void out_json(json_t *frame) {
 	(diverted ? diverted : out_message)(frame);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------------------- */
+
+/* Return true for whole frames that the old CLI does not have; remove such members from others. */
+static bool is_dated(json_t *frame) {
+	_cleanup_json_ json_t *members = js_make("[capabilities,result_index,queued_turn_count,local_command,"
+											 "user_message_uuid,user_message_uuids,is_backgrounded]");
+	JS_EACH (name, members) json_object_del(frame, json_string_value(name.v));
+	if (js_is(frame, "type", "assistant")) json_object_del(frame, "timestamp");
+	return js_is(frame, "type", "command_lifecycle") || js_is(frame, "type", "conversation_reset") ||
+		   js_is(frame, "subtype", "background_tasks_changed");
+}
+
+void out_frame(json_t *frame) {
+	if (agent.old && is_dated(frame)) {
+		json_decref(frame);
+		return;
+	}
+	if (!json_object_get(frame, "session_id")) js_put(frame, "session_id", js_string(agent.id));
+	if (!json_object_get(frame, "uuid")) js_put(frame, "uuid", js_uuid());
+	out_json(frame);
+}
+
+void out_emit(const char *format, ...) {
+	va_list ap;
+	va_start(ap, format);
+	out_frame(js_vmake(NULL, format, ap));
+	va_end(ap);
+}
+
+void out_stamp(json_t *frame) {
+	struct timespec now;
+	struct tm tm;
+	char day[32];
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	js_put(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
+}
+
+json_t *out_name(json_t *frame, bool both) {
+	size_t n = json_array_size(agent.uuids);
+	if (!n) return frame;
+	json_t *few = js_make("[]");
+	JS_EACH (uuid, agent.uuids)
+		if (uuid.i < CLAUDE_NAMES_MAX - 1 || uuid.i == n - 1) json_array_append(few, uuid.v);
+	if (both) json_object_set(frame, "user_message_uuid", json_array_get(agent.uuids, n - 1));
+	js_put(frame, "user_message_uuids", few);
+	return frame;
+}
+
+void out_begin(json_t *more, json_t *servers) {
+	json_t *f = js_make(
+		"{type:system,subtype:init,cwd:%w,session_id:%s,tools:[Task,AskUserQuestion,Bash,Edit,ExitPlanMode,Glob,Grep,"
+		"NotebookEdit,Read,TodoWrite,WebFetch,WebSearch,Write],mcp_servers:%o,model:%s,permissionMode:%s,"
+		"slash_commands:[clear,compact,context,cost],apiKeySource:none,claude_code_version:%s,output_style:default,"
+		"agents:[general-purpose,Explore],skills:[],plugins:[],capabilities:[msg_lifecycle_v1],fast_mode_state:off}",
+		agent.id, servers, agent.model, agent.mode, agent.compat);
+	json_array_extend(json_object_get(f, "tools"), more);
+	json_decref(more);
+	said = 0;
+	json_object_update(out_name(f, false), json_object_get(agent.script, "init"));
+	out_frame(f);
+}
+
+void out_mode(void) {
+	out_emit("{type:system,subtype:status,status:null,permissionMode:%s}", agent.mode);
+}
+
+static bool env_is_set(const char *name) {
+	const char *v = getenv(name);
+	return v && *v && strcmp(v, "0") != 0 && strcmp(v, "false") != 0;
+}
+
+void out_state(const char *state) {
+	static const char *last;
+	bool same = js_same(last, state), all = env_is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
+	last = agent.state = state;
+	if ((!same || strcmp(state, "idle") == 0) && (all || env_is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE")))
+		out_emit("{type:system,subtype:session_state_changed,state:%s,sdk_host_only:%t}", state, !all);
+}
+
+void out_lifecycle(const char *uuid, const char *state) {
+	out_emit("{type:command_lifecycle,command_uuid:%s,state:%s}", uuid, state);
+}
+
+void out_warning(const char *tag, json_t *text) {
+	out_emit("{type:system,subtype:informational,content:%o,level:warning,tag:%z}", text, tag);
+}
+
+/* ---- prompts and results --------------------------------------------------------------------------------------- */
+
+void out_replay(const json_t *line, json_t *content, bool stamp) {
+	if (!agent.replay) return;
+	json_t *f = js_view(line,
+						"{type:user,message:$message,session_id:%s,parent_tool_use_id:null,uuid:$uuid,"
+						"isReplay:true,origin:$origin}",
+						agent.id);
+	if (content) js_put(f, "message", js_make("{role:user,content:%O}", content));
+	if (stamp) out_stamp(f);
+	out_frame(f);
+}
+
+void out_user(json_t *content, json_t *detail) {
+	json_t *f = js_make("{type:user,message:{role:user,content:%o},parent_tool_use_id:null,tool_use_result:%o}",
+						content, detail);
+	said++;
+	out_stamp(f);
+	out_frame(f);
+}
+
+/* The CLI's result does not begin with its type either. */
+void out_result(const struct outcome *o) {
+	json_int_t ms = now_ms() - o->started;
+	calls += o->calls;
+	double cost = 0.001 * (double)calls;
+	json_t *f = js_make(
+		"{duration_api_ms:%I,duration_ms:%I,type:result,is_error:%b,num_turns:%i,stop_reason:%s,total_cost_usd:%f,"
+		"usage:" OUT_USAGE ",modelUsage:{},permission_denials:%O,subtype:%s,errors:%O,result:%O,terminal_reason:%z,"
+		"deferred_tool_use:%O,origin:%O,local_command:%z,result_index:%I,queued_turn_count:0}",
+		ms, ms, o->is_error, o->calls ? 1 + said : 0, o->stop_reason, cost, o->calls * 10, o->calls * 20, agent.denials,
+		o->subtype, o->errors, o->errors ? NULL : o->text, o->terminal, o->deferred, o->origin, o->local_command,
+		(json_int_t)o->index);
+	js_put(json_object_get(f, "modelUsage"), agent.model,
+		   js_make("{inputTokens:%I,outputTokens:%I,cacheReadInputTokens:0,cacheCreationInputTokens:0,costUSD:%f}",
+				   (json_int_t)calls * 10, (json_int_t)calls * 20, cost));
+	if (!o->errors && !o->text) js_put(f, "result", js_string(""));
+	out_frame(out_name(f, true));
+}
+
+void out_failed_start(const char *text) {
+	out_emit("{type:result,subtype:error_during_execution,duration_ms:0,duration_api_ms:0,is_error:true,num_turns:0,"
+			 "stop_reason:null,total_cost_usd:0,usage:" OUT_USAGE ",modelUsage:{},permission_denials:[],errors:[%s],"
+			 "result_index:0}",
+			 0, 0, text);
 }

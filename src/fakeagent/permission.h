@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decide whether a tool may run: policy, hooks, and finally the client (can_use_tool). protocol-facts 4.2.
+ * The permission mode and the rules; the decision whether a tool may run: by them, by hooks, and finally by the client
+ * (can_use_tool). protocol-facts 4.2.
  */
 #pragma once
 
 #include "fakeagent/callback.h"
-
-#define PERMISSION_REJECTED                                                                                            \
-	"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "  \
-	"new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to "       \
-	"proceed."
 
 struct permission {
 	bool allowed;
@@ -19,8 +15,11 @@ struct permission {
 	bool aborted;   /* by an interrupt */
 };
 
-/* before: the answers of the PreToolUse hooks. */
+void permission_init(void);                              /* from the flags */
+const char *permission_set_mode(const char *mode);       /* NULL, or the error_code of the refusal */
+void permission_extend(const char *list, json_t *rules); /* list: allow, deny, ask; no effect without an array */
+/* use: a tool_use block; before: the answers of the PreToolUse hooks. */
 void permission_decide(const json_t *use, const struct callback_outcome *before, struct permission *p);
 void permission_free(struct permission *p);
-/* Make a can_use_tool request; reason may be NULL. */
-json_t *permission_request(const char *name, json_t *input, const char *tool_use_id, const char *reason);
+/* Make a can_use_tool request for a tool_use block with this input; reason may be NULL. */
+json_t *permission_request(const json_t *use, json_t *input, const char *reason);

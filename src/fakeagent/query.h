@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "base/list.h"
 #include "fakeagent/agent.h"
+#include "fakeagent/poller.h"
 
 enum query_end {
 	QUERY_OPEN,
@@ -34,8 +34,8 @@ struct query {
 /* Print the control_request (takes request) and keep it. timeout < 0: none. After the end of stdin it is not printed
  * and is QUERY_CLOSED at once. */
 struct query *query_send(json_t *request, int64_t timeout);
-void query_then(struct query *q, void (*then)(struct query *q),
-				json_t *arg); /* takes arg; detached from the turn; frees itself */
+/* Takes arg; then may be NULL. The query is detached from the turn and frees itself. */
+void query_then(struct query *q, void (*then)(struct query *q), json_t *arg);
 void query_wait(struct query *q);
 void query_free(struct query *q);
 json_t *query_payload(const struct query *q);   /* of a successful answer, borrowed, or NULL */

@@ -20,10 +20,6 @@ void rpc_speak(const struct rpc_protocol *protocol) {
 	out_divert(protocol->frame);
 }
 
-bool rpc_spoken(void) {
-	return spoken;
-}
-
 /* ---- messages to the client ------------------------------------------------------------------------------------ */
 
 static json_t *id_of(const json_t *id) {
@@ -104,7 +100,7 @@ static void take_answer(const json_t *line) {
 		if (!json_equal(json_object_get(ask, "id"), id)) continue;
 		json_t *response = spoken->answer(id, json_object_get(ask, "request"), json_object_get(line, "result"),
 										  json_object_get(line, "error"));
-		js_put_text(response, "request_id", name);
+		js_put(response, "request_id", js_string(name));
 		_cleanup_json_ json_t *control = js_make("{type:control_response,response:%o}", response);
 		json_object_del(asks, name);
 		query_answer(control);

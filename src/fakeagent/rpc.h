@@ -32,7 +32,6 @@ struct rpc_protocol {
 };
 
 void rpc_speak(const struct rpc_protocol *protocol);
-bool rpc_spoken(void);
 void rpc_take(enum js_result r, json_t *line); /* a line of the client */
 
 void rpc_reply(const json_t *id, json_t *result);        /* takes result */

@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "fakeagent/callback.h"
-#include "fakeagent/frames.h"
+#include "fakeagent/out.h"
 #include "fakeagent/poller.h"
 
 #define PIECES 50 /* approximate number of deltas of a text */
@@ -38,7 +38,7 @@ void speech_begin(void) {
 
 void speech_request(bool early) {
 	if (!message.requested && agent.partial)
-		frames_put(frames_name(js_make("{type:system,subtype:status,status:requesting}"), false));
+		out_frame(out_name(js_make("{type:system,subtype:status,status:requesting}"), false));
 	message.requested = early;
 	if (early) return;
 	memcpy(message.id, "msg_", 4);
@@ -47,18 +47,18 @@ void speech_request(bool early) {
 
 static json_t *make_message(const char *model, json_t *content, const char *stop_reason) {
 	return js_make("{model:%s,id:%s,type:message,role:assistant,content:%o,stop_reason:%s,stop_sequence:null,"
-				   "usage:" FRAMES_USAGE "}",
+				   "usage:" OUT_USAGE "}",
 				   model, message.id, content, stop_reason, 10, 20);
 }
 
 static void event(const char *format, ...) {
 	va_list ap;
 	va_start(ap, format);
-	json_t *f = js_make("{type:stream_event,event:%o,parent_tool_use_id:null,api_message_id:%s}", js_vmake(format, ap),
-						message.id);
+	json_t *f = js_make("{type:stream_event,event:%o,parent_tool_use_id:null,api_message_id:%s}",
+						js_vmake(NULL, format, ap), message.id);
 	va_end(ap);
 	if (agent.partial)
-		frames_put(message.named_event ? f : frames_name(f, true));
+		out_frame(message.named_event ? f : out_name(f, true));
 	else
 		json_decref(f);
 	message.named_event = agent.partial;
@@ -67,10 +67,10 @@ static void event(const char *format, ...) {
 static void line(json_t *content, const char *error, bool aborted) {
 	json_t *f = js_make("{type:assistant,message:%o,parent_tool_use_id:null,error:%z,aborted:%o}", content, error,
 						aborted ? json_true() : NULL);
-	if (!message.named_line) frames_name(f, true);
+	if (!message.named_line) out_name(f, true);
 	message.named_line = true;
-	frames_stamp(f);
-	frames_put(f);
+	out_stamp(f);
+	out_frame(f);
 }
 
 static void stop_block(void) {

@@ -4,8 +4,7 @@
 #include "base/fd.h"
 #include "fakeagent/background.h"
 #include "fakeagent/conversation.h"
-#include "fakeagent/frames.h"
-#include "fakeagent/job.h"
+#include "fakeagent/out.h"
 #include "fakeagent/permission.h"
 #include "fakeagent/toolserver.h"
 
@@ -14,6 +13,10 @@
 #include <glob.h>
 
 #define BASH_TIMEOUT 120000
+#define REJECTED                                                                                                       \
+	"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "  \
+	"new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to "       \
+	"proceed."
 
 struct call {
 	json_t *input;
@@ -29,30 +32,28 @@ static void say(const struct call *c, bool failed, json_t *text) {
 /* ---- Bash ------------------------------------------------------------------------------------------------------ */
 
 static void say_shell(const struct call *c, const struct job *job) {
-	json_t *text = job_output(job);
-	size_t n = json_string_length(text);
-	struct buf b = JS_BUF;
-	if (job->code) buf_printf(&b, "Exit code %d%s", job->code, n ? "\n" : "");
-	buf_put(&b, json_string_value(text), n);
-	if (!b.len) buf_puts(&b, "(Bash completed with no output)");
-	say(c, job->code != 0, js_of(&b));
+	_cleanup_json_ json_t *text = background_output(job);
+	const char *p = json_string_value(text);
+	if (job->code)
+		say(c, true, js_printf("Exit code %d%s%s", job->code, *p ? "\n" : "", p));
+	else
+		say(c, false, *p ? json_incref(text) : js_string("(Bash completed with no output)"));
 	if (!job->code)
 		c->o->detail = js_make("{stdout:%O,stderr:%s,interrupted:false,isImage:false,noOutputExpected:%b}", text, "",
-							   !n);
-	json_decref(text);
+							   !*p);
 }
 
 static void run_bash(const struct call *c) {
 	const char *command = js_get(c->input, "command");
-	json_t *timeout = json_object_get(c->input, "timeout");
-	int64_t until = now_ms() + (json_is_integer(timeout) ? json_integer_value(timeout) : BASH_TIMEOUT);
+	json_int_t timeout = js_number(c->input, "timeout");
+	int64_t until = now_ms() + (timeout ? timeout : BASH_TIMEOUT);
 	if (!command) command = "";
 	if (js_true(c->input, "run_in_background")) {
-		_cleanup_json_ json_t *task = background_shell(command, c->id);
+		_cleanup_json_ json_t *task = background_shell(command, c->id, true);
 		say(c, !task, js_printf("Command running in background with ID: %s", task ? json_string_value(task) : "none"));
 		return;
 	}
-	struct job *job = job_start(command);
+	struct job *job = background_run(command);
 	if (!job) {
 		say(c, true, js_printf("cannot start a shell: %s", strerror(errno)));
 		return;
@@ -63,7 +64,7 @@ static void run_bash(const struct call *c) {
 	else
 		say(c, true, js_string(agent.aborted ? "The command was interrupted" : "Command timed out"));
 	c->o->aborted = !job->exited && agent.aborted;
-	job_free(job);
+	background_free(job);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
@@ -104,15 +105,15 @@ static void run_write(const struct call *c) {
 }
 
 static void run_edit(const struct call *c) {
-	const char *from = js_get(c->input, "old_string"), *to = js_get(c->input, "new_string"), *hit;
+	const char *from = js_get(c->input, "old_string"), *to = js_get(c->input, "new_string");
 	_cleanup_(buf_free) struct buf in = JS_BUF, out = JS_BUF;
 	if (!from || !to || !read_file(c->path, &in)) {
 		say(c, true, js_string("File does not exist, or old_string or new_string is missing"));
 		return;
 	}
-	hit = in.data ? strstr(in.data, from) : NULL;
+	const char *hit = in.data ? strstr(in.data, from) : NULL;
 	if (!hit) {
-		say(c, true, js_make("String to replace not found in file."));
+		say(c, true, js_string("String to replace not found in file."));
 		return;
 	}
 	buf_put(&out, in.data, (size_t)(hit - in.data));
@@ -139,19 +140,17 @@ static void run_question(const struct call *c) {
 	struct buf b = JS_BUF;
 	const char *question;
 	json_t *answer;
-	buf_puts(&b, "User has answered your questions: ");
-	size_t start = b.len;
 	json_object_foreach(json_object_get(c->input, "answers"), question, answer) {
 		const char *text = json_string_value(answer);
-		buf_printf(&b, "%s\"%s\"=\"%s\"", b.len > start ? ", " : "", question, text ? text : "");
+		buf_printf(&b, "%s\"%s\"=\"%s\"", b.len ? ", " : "", question, text ? text : "");
 	}
-	if (b.len == start) buf_puts(&b, "none");
-	say(c, false, js_of(&b));
+	say(c, false, js_printf("User has answered your questions: %s", b.len ? b.data : "none"));
+	buf_free(&b);
 }
 
 static void run_exit_plan(const struct call *c) {
-	if (strcmp(agent.mode, "plan") == 0 && !policy_set_mode("default")) frames_mode();
-	say(c, false, js_make("User has approved your plan. You can now start coding."));
+	if (strcmp(agent.mode, "plan") == 0 && !permission_set_mode("default")) out_mode();
+	say(c, false, js_string("User has approved your plan. You can now start coding."));
 }
 
 static const struct tool {
@@ -169,11 +168,10 @@ static const struct tool {
 
 static void execute(const char *name, json_t *input, const char *id, struct tool_output *o) {
 	struct call c = {input, id, js_get(input, "file_path"), o};
-	const json_t *canned = json_object_get(scenario_get("tools"), name);
+	const json_t *canned = json_object_get(json_object_get(agent.script, "tools"), name);
 	if (canned) {
 		json_t *output = json_object_get(canned, "output");
-		int64_t delay = js_number(canned, "delay_ms");
-		if (delay > 0) poller_sleep(delay);
+		if (js_number(canned, "delay_ms") > 0) poller_sleep(js_number(canned, "delay_ms"));
 		say(&c, js_true(canned, "is_error"), output ? json_incref(output) : js_string(""));
 		o->aborted = agent.aborted;
 	} else if (strncmp(name, "mcp__", 5) == 0) {
@@ -189,30 +187,24 @@ static void execute(const char *name, json_t *input, const char *id, struct tool
 struct batch {
 	json_t *results; /* for the model */
 	json_t *context; /* texts of hooks, after the results */
-	struct scenario_moment *moment;
+	struct tool_moment *moment;
 	bool stopped;
 	json_t *deferred;
 };
 
-/* Print one tool_result and add it to those for the model. */
+/* Print one tool_result and add it to those for the model. Takes content and detail. */
 static void give(struct batch *b, const json_t *use, json_t *content, bool failed, json_t *detail) {
-	json_t *block = js_make("{tool_use_id:%O,type:tool_result,content:%o,is_error:%b}", json_object_get(use, "id"),
-							content, failed);
+	json_t *block = js_view(use, "{tool_use_id:$id,type:tool_result,content:%o,is_error:%b}", content, failed);
 	json_array_append(b->results, block);
-	frames_user(js_make("[%o]", block), detail);
+	out_user(js_make("[%o]", block), detail);
 }
 
 static void reject(struct batch *b, const json_t *use) {
-	give(b, use, js_string(PERMISSION_REJECTED), true, js_make("User rejected tool use"));
+	give(b, use, js_string(REJECTED), true, js_make("User rejected tool use"));
 }
 
 static void refuse(struct batch *b, const json_t *use, json_t *text) {
 	give(b, use, text, true, js_printf("Error: %s", json_string_value(text)));
-}
-
-static json_t *event_input(const json_t *use, json_t *input) {
-	return js_make("{tool_name:%O,tool_input:%O,tool_use_id:%O}", json_object_get(use, "name"), input,
-				   json_object_get(use, "id"));
 }
 
 static void end_hooks(struct batch *b, struct callback_outcome *o) {
@@ -227,9 +219,10 @@ static void run_allowed(struct batch *b, const json_t *use, json_t *input) {
 	const char *name = js_get(use, "name"), *id = js_get(use, "id");
 	execute(name, input, id, &out);
 	if (!out.aborted && !out.failed) {
-		json_t *in = event_input(use, input);
-		json_object_set(in, "tool_response", out.content);
-		callback_run("PostToolUse", name, in, id, &o);
+		callback_run(
+			"PostToolUse", name,
+			js_view(use, "{tool_name:$name,tool_input:%O,tool_use_id:$id,tool_response:%O}", input, out.content), id,
+			&o);
 		if (o.decision == POLICY_DENY && o.reason) js_add(b->context, js_string(o.reason));
 		end_hooks(b, &o);
 	}
@@ -237,9 +230,7 @@ static void run_allowed(struct batch *b, const json_t *use, json_t *input) {
 	js_replace(&b->moment->tool, name);
 	js_replace(&b->moment->output, json_string_value(text));
 	b->moment->failed = out.failed;
-	give(b, use, json_incref(out.content), out.failed, json_incref(out.detail));
-	json_decref(out.content);
-	json_decref(out.detail);
+	give(b, use, out.content, out.failed, out.detail);
 }
 
 static void run_decided(struct batch *b, const json_t *use, const struct callback_outcome *before) {
@@ -258,11 +249,11 @@ static void run_decided(struct batch *b, const json_t *use, const struct callbac
 static void run_one(struct batch *b, const json_t *use) {
 	struct callback_outcome o;
 	const char *name = js_get(use, "name");
-	json_t *input = json_object_get(use, "input");
-	callback_run("PreToolUse", name, event_input(use, input), js_get(use, "id"), &o);
+	callback_run("PreToolUse", name, js_view(use, "{tool_name:$name,tool_input:$input,tool_use_id:$id}"),
+				 js_get(use, "id"), &o);
 	const char *why = o.reason ? o.reason : "Blocked by hook";
 	if (o.decision == POLICY_DEFER)
-		b->deferred = js_make("{id:%O,name:%s,input:%O}", json_object_get(use, "id"), name, input);
+		b->deferred = js_view(use, "{id:$id,name:$name,input:$input}");
 	else if (agent.aborted)
 		reject(b, use);
 	else if (o.decision == POLICY_DENY)
@@ -272,7 +263,7 @@ static void run_one(struct batch *b, const json_t *use) {
 	end_hooks(b, &o);
 }
 
-enum tool_end tool_run(const json_t *blocks, struct scenario_moment *m, json_t **deferred) {
+enum tool_end tool_run(const json_t *blocks, struct tool_moment *m, json_t **deferred) {
 	struct batch b = {.results = js_make("[]"), .context = js_make("[]"), .moment = m};
 	JS_EACH (use, blocks) {
 		if (!js_is(use.v, "type", "tool_use")) continue;

@@ -9,33 +9,21 @@ static json_t *servers; /* name -> {status, next, tools, serverInfo} */
 
 static json_t *server_of(const char *name) {
 	if (!servers) servers = js_make("{}");
-	return name ? json_object_get(servers, name) : NULL;
+	return json_object_get(servers, name);
 }
 
-static int next_id(json_t *server) {
-	int id = (int)json_integer_value(json_object_get(server, "next"));
-	js_put(server, "next", json_integer(id + 1));
-	return id;
-}
-
-/* Takes params. id < 0: a notification. */
-static struct query *send(const char *name, const char *method, json_t *params, int id, int64_t timeout) {
-	json_t *message = js_make("{jsonrpc:%s,method:%s,params:%o,id:%o}", "2.0", method, params,
-							  id < 0 ? NULL : json_integer(id));
-	return query_send(js_make("{subtype:mcp_message,server_name:%s,message:%o}", name, message), timeout);
-}
-
-static void ignore(struct query *q) {
-	(void)q;
-}
-
-static void notify(const char *name, const char *method, json_t *params) {
-	query_then(send(name, method, params, -1, TIMEOUT), ignore, NULL);
+/* Takes params. Without a server: a notification; else the message has the next id of it. */
+static struct query *send(const char *name, const char *method, json_t *params, json_t *server, int64_t timeout) {
+	json_t *id = server ? json_integer(js_number(server, "next")) : NULL;
+	if (server) js_put(server, "next", json_integer(json_integer_value(id) + 1));
+	return query_send(js_make("{subtype:mcp_message,server_name:%s,message:{jsonrpc:%s,method:%s,params:%o,id:%o}}",
+							  name, "2.0", method, params, id),
+					  timeout);
 }
 
 static void on_tools(struct query *q) {
-	json_t *server = server_of(js_get(q->request, "server_name")),
-		   *tools = js_at(query_payload(q), "mcp_response.result.tools");
+	json_t *server = server_of(js_get(q->request, "server_name"));
+	json_t *tools = js_at(query_payload(q), "mcp_response.result.tools");
 	if (!server || q->end != QUERY_ANSWERED) return;
 	js_put(server, "status", js_make("connected"));
 	if (json_is_array(tools)) json_object_set(server, "tools", tools);
@@ -50,8 +38,8 @@ static void on_hello(struct query *q) {
 		return;
 	}
 	js_put(server, "serverInfo", json_incref(json_object_get(result, "serverInfo")));
-	notify(name, "notifications/initialized", NULL);
-	query_then(send(name, "tools/list", NULL, next_id(server), TIMEOUT), on_tools, NULL);
+	query_then(send(name, "notifications/initialized", NULL, NULL, TIMEOUT), NULL, NULL);
+	query_then(send(name, "tools/list", NULL, server, TIMEOUT), on_tools, NULL);
 }
 
 bool toolserver_connect(const char *name) {
@@ -60,7 +48,7 @@ bool toolserver_connect(const char *name) {
 	js_put(server, "status", js_make("pending"));
 	json_t *hello = js_make("{protocolVersion:%s,capabilities:{},clientInfo:{name:claude-code,version:%s}}",
 							"2025-11-25", agent.compat);
-	query_then(send(name, "initialize", hello, next_id(server), TIMEOUT), on_hello, NULL);
+	query_then(send(name, "initialize", hello, server, TIMEOUT), on_hello, NULL);
 	return true;
 }
 
@@ -78,29 +66,30 @@ void toolserver_configure(json_t *configs) {
 	}
 }
 
-void toolserver_replace(json_t *wanted, json_t *added, json_t *removed) {
-	json_t *one;
+json_t *toolserver_replace(json_t *wanted) {
+	json_t *one, *changes = js_make("{added:[],removed:[],errors:{}}");
 	const char *name;
 	void *next;
 	json_object_foreach_safe(servers, next, name, one) {
 		if (json_object_get(wanted, name)) continue;
-		js_add(removed, js_string(name));
+		js_add(json_object_get(changes, "removed"), js_string(name));
 		json_object_del(servers, name);
 	}
 	json_object_foreach(wanted, name, one) {
-		if (!server_of(name) && js_is(one, "type", "sdk")) js_add(added, js_string(name));
+		if (!server_of(name) && js_is(one, "type", "sdk")) js_add(json_object_get(changes, "added"), js_string(name));
 	}
 	toolserver_configure(wanted);
+	return changes;
 }
 
 json_t *toolserver_list(bool whole) {
 	json_t *list = js_make("[]"), *server;
 	const char *name;
 	json_object_foreach(servers, name, server) {
-		json_t *one = js_make("{name:%s,status:%O}", name, json_object_get(server, "status"));
+		json_t *one = js_view(server, "{name:%s,status:$status}", name);
 		if (whole)
-			js_merge(one, js_make("{tools:%O,transport:sdk,scope:dynamic,source:sdk,serverInfo:%O}",
-								  json_object_get(server, "tools"), json_object_get(server, "serverInfo")));
+			js_merge(one,
+					 js_view(server, "{tools:$tools,transport:sdk,scope:dynamic,source:sdk,serverInfo:$serverInfo}"));
 		js_add(list, one);
 	}
 	return list;
@@ -118,17 +107,6 @@ json_t *toolserver_tools(void) {
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* Return NAME of mcp__NAME__TOOL as a new string, or NULL. */
-static json_t *name_of(const char *tool) {
-	const char *at = strncmp(tool, "mcp__", 5) == 0 ? strstr(tool + 5, "__") : NULL;
-	return at ? js_text(tool + 5, (size_t)(at - tool) - 5) : NULL;
-}
-
-json_t *toolserver_source(const char *tool) {
-	json_t *name = name_of(tool);
-	return name ? js_make("{name:%o,source:sdk}", name) : NULL;
-}
-
 static void take_result(struct tool_output *o, const struct query *q) {
 	json_t *reply = json_object_get(query_payload(q), "mcp_response"), *content = js_at(reply, "result.content");
 	const char *error = query_error(q) ? query_error(q) : js_get(reply, "error.message");
@@ -138,18 +116,18 @@ static void take_result(struct tool_output *o, const struct query *q) {
 }
 
 void toolserver_call(const char *tool, json_t *input, const char *id, struct tool_output *o) {
-	_cleanup_json_ json_t *of = name_of(tool);
-	const char *name = json_string_value(of), *limit = getenv("MCP_TOOL_TIMEOUT");
+	const char *end = strstr(tool + 5, "__"), *limit = getenv("MCP_TOOL_TIMEOUT");
+	_cleanup_free_ char *name = end ? strndup(tool + 5, (size_t)(end - tool) - 5) : NULL;
 	json_t *server = server_of(name);
 	o->failed = true;
 	if (!server) {
 		o->content = js_printf("Error: No such tool available: %s", tool);
 		return;
 	}
-	int rpc = next_id(server);
-	json_t *params = js_make("{name:%s,arguments:%O,_meta:{claudecode/toolUseId:%s,progressToken:%i}}",
-							 tool + 7 + strlen(name), input, id, rpc);
-	struct query *q = send(name, "tools/call", params, rpc, limit && atol(limit) > 0 ? atol(limit) : 100000000);
+	json_int_t rpc = js_number(server, "next");
+	json_t *params = js_make("{name:%s,arguments:%O,_meta:{claudecode/toolUseId:%s,progressToken:%I}}", end + 2, input,
+							 id, rpc);
+	struct query *q = send(name, "tools/call", params, server, limit && atol(limit) > 0 ? atol(limit) : 100000000);
 	query_wait(q);
 	if (q->end == QUERY_ANSWERED) {
 		take_result(o, q);
@@ -157,7 +135,9 @@ void toolserver_call(const char *tool, json_t *input, const char *id, struct too
 		o->content = js_printf("The call of %s was not answered", tool);
 		o->aborted = q->end == QUERY_CANCELLED;
 		if (q->end != QUERY_CLOSED)
-			notify(name, "notifications/cancelled", js_make("{requestId:%i,reason:no answer}", rpc));
+			query_then(
+				send(name, "notifications/cancelled", js_make("{requestId:%I,reason:no answer}", rpc), NULL, TIMEOUT),
+				NULL, NULL);
 	}
 	query_free(q);
 }

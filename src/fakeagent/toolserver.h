@@ -14,12 +14,11 @@ struct tool_output {
 	bool aborted;
 };
 
-void toolserver_add(const char *name);     /* begins the handshake; no effect on a known name */
-bool toolserver_connect(const char *name); /* repeats the handshake; false: unknown name */
-/* Replace the servers by those of `wanted`; append the names added and removed to the two arrays. */
-void toolserver_replace(json_t *wanted, json_t *added, json_t *removed);
+void toolserver_add(const char *name);      /* begins the handshake; no effect on a known name */
+bool toolserver_connect(const char *name);  /* repeats the handshake; false: unknown name */
+json_t *toolserver_replace(json_t *wanted); /* the servers; the answer to mcp_set_servers, new */
 void toolserver_configure(json_t *configs); /* add those of type "sdk" */
 json_t *toolserver_list(bool whole);        /* name and status; whole: in the form of mcp_status */
 json_t *toolserver_tools(void);             /* mcp__SERVER__TOOL; new array */
+/* tool: mcp__SERVER__TOOL */
 void toolserver_call(const char *tool, json_t *input, const char *id, struct tool_output *o);
-json_t *toolserver_source(const char *tool); /* {"name":...,"source":"sdk"} of mcp__NAME__TOOL, or NULL */
