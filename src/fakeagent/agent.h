@@ -23,7 +23,8 @@ struct agent {
 	json_t *script;                  /* the scenario, or NULL */
 
 	/* conversation.c */
-	char *id; /* the session_id */
+	char *id;    /* the session_id */
+	bool opened; /* in another protocol: a session is open */
 	char *model;
 	json_t *messages;  /* in the form of the Messages API */
 	char *mode;        /* policy.c */

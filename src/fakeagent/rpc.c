@@ -2,6 +2,7 @@
 #include "fakeagent/rpc.h"
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/out.h"
 #include "fakeagent/query.h"
@@ -22,23 +23,25 @@ void rpc_speak(const struct rpc_protocol *protocol) {
 
 /* ---- messages to the client ------------------------------------------------------------------------------------ */
 
-static json_t *id_of(const json_t *id) {
-	return id ? json_incref((json_t *)(uintptr_t)id) : json_null();
-}
-
-void rpc_reply(const json_t *id, json_t *result) {
-	json_t *m = js_make("{jsonrpc:%z,id:%o,result:%o}", spoken->version, id_of(id), result);
-	if (id)
-		out_answer(m, id == current, id == current);
+void rpc_reply(const struct rpc_call *c, json_t *result) {
+	bool now = c->id == current;
+	json_t *m = js_make("{jsonrpc:%z,id:%O,result:%o}", spoken->version, c->id, result);
+	if (c->id)
+		out_answer(m, now, now);
 	else
 		json_decref(m);
 }
 
 /* The id comes last, as with codex: a reader must not rely on the order. */
-bool rpc_fail(const json_t *id, int code, json_t *text) {
-	bool now = id && id == current;
-	out_answer(js_make("{jsonrpc:%z,error:{code:%i,message:%o},id:%o}", spoken->version, code, text, id_of(id)), now,
-			   now);
+bool rpc_fail(const struct rpc_call *c, int code, const char *fmt, ...) {
+	bool now = c->id && c->id == current;
+	va_list ap;
+	va_start(ap, fmt);
+	_cleanup_free_ char *text = str_vprintf(fmt, ap);
+	va_end(ap);
+	out_answer(js_make("{jsonrpc:%z,error:{code:%i,message:%s},id:%o}", spoken->version, code, text,
+					   c->id ? json_incref(c->id) : json_null()),
+			   now, now);
 	return false;
 }
 
@@ -49,11 +52,11 @@ void rpc_notify(const char *method, json_t *params) {
 
 /* Every second request has its id at the end. */
 void rpc_ask(const json_t *control, const char *method, json_t *params) {
-	json_t *m = js_make("{jsonrpc:%z}", spoken->version), *id = json_integer(next_id);
-	js_put(asks, js_get(control, "request_id"), js_make("{id:%O,request:%O}", id, json_object_get(control, "request")));
-	if (next_id++ % 2 == 0) json_object_set(m, "id", id);
-	js_merge(m, js_make("{method:%s,params:%o,id:%o}", method, params, id));
-	out_message(m);
+	bool last = next_id % 2;
+	_cleanup_json_ json_t *id = json_integer(next_id++);
+	js_put(asks, js_get(control, "request_id"), js_view(control, "{id:%O,request:$request}", id));
+	out_message(js_make("{jsonrpc:%z,id:%O,method:%s,params:%o,id:%O}", spoken->version, last ? NULL : id, method,
+						params, last ? id : NULL));
 }
 
 json_t *rpc_withdraw(const char *request_id) {
@@ -64,20 +67,21 @@ json_t *rpc_withdraw(const char *request_id) {
 
 /* ---- messages of the client ------------------------------------------------------------------------------------ */
 
-bool rpc_may_open(const json_t *id, const char *cwd) {
-	if (agent.running || !backlog_empty()) return rpc_fail(id, RPC_INVALID, js_string(spoken->busy));
-	return !cwd || chdir(cwd) == 0 || rpc_fail(id, RPC_INTERNAL, js_printf("%scannot enter %s", spoken->internal, cwd));
+bool rpc_may_open(const struct rpc_call *c) {
+	const char *cwd = js_get(c->params, "cwd");
+	if (agent.running || !backlog_empty()) return rpc_fail(c, RPC_INVALID, "%s", spoken->busy);
+	return !cwd || chdir(cwd) == 0 || rpc_fail(c, RPC_INTERNAL, "%scannot enter %s", spoken->internal, cwd);
 }
 
 json_t *rpc_prompt(const json_t *blocks) {
-	json_t *uuid = js_uuid(), *content = js_make("[]");
+	json_t *content = js_make("[]");
 	JS_EACH (block, blocks) {
 		const char *uri = js_get(block.v, "uri") ? js_get(block.v, "uri") : js_get(block.v, "resource.uri");
-		json_t *text = json_incref(json_object_get(block.v, "text"));
-		if (!json_is_string(text)) js_set(&text, js_printf("[%s]", uri ? uri : js_get(block.v, "type")));
+		json_t *text = js_get(block.v, "text") ? js_view(block.v, "$text")
+											   : js_printf("[%s]", uri ? uri : js_get(block.v, "type"));
 		js_add(content, js_make("{type:text,text:%o}", text));
 	}
-	return js_make("{type:user,uuid:%o,message:{role:user,content:%o}}", uuid, content);
+	return js_make("{type:user,uuid:%u,message:{role:user,content:%o}}", content);
 }
 
 json_t *rpc_answer(json_t *result, json_t *error) {
@@ -86,11 +90,10 @@ json_t *rpc_answer(json_t *result, json_t *error) {
 				 : js_make("{subtype:success,response:%O}", result);
 }
 
-static void refuse(int code, const char *text) {
-	if (spoken->version)
-		rpc_fail(NULL, code, js_string(text));
-	else
-		fprintf(stderr, "plenum-fakeagent: line ignored: %s\n", text);
+json_t *rpc_allow(const json_t *request, bool always) {
+	return js_view(request, always ? "{subtype:success,response:{behavior:allow,updatedInput:$input,"
+									 "updatedPermissions:$permission_suggestions}}"
+								   : "{subtype:success,response:{behavior:allow,updatedInput:$input}}");
 }
 
 static void take_answer(const json_t *line) {
@@ -108,36 +111,36 @@ static void take_answer(const json_t *line) {
 	}
 }
 
-static void take_call(const char *method, json_t *id, json_t *params) {
-	bool first = strcmp(method, "initialize") == 0;
-	if (!ready && !first) {
-		if (id) rpc_fail(id, RPC_INVALID, js_string(spoken->unready));
-		return;
-	}
-	ready = true;
-	for (size_t i = 0; i < spoken->n; i++) {
-		if (strcmp(spoken->methods[i].name, method) != 0) continue;
-		current = first ? NULL : id;
-		spoken->methods[i].run(id, params);
-		current = NULL;
-		return;
-	}
-	if (id && spoken->version)
-		rpc_fail(id, RPC_METHOD, js_printf("\"Method not found\": %s", method));
-	else if (id)
-		rpc_fail(id, RPC_INVALID, js_printf("Invalid request: unknown variant `%s`", method));
+static void take_call(const struct rpc_call *c) {
+	bool first = strcmp(c->method, "initialize") == 0;
+	const struct rpc_method *m = spoken->methods;
+	while (m->name && strcmp(m->name, c->method) != 0) m++;
+	ready |= first;
+	current = first || !m->name || !ready ? NULL : c->id;
+	if (ready && m->name)
+		m->run(c);
+	else if (c->id && !ready)
+		rpc_fail(c, RPC_INVALID, "%s", spoken->unready);
+	else if (c->id && spoken->version)
+		rpc_fail(c, RPC_METHOD, "\"Method not found\": %s", c->method);
+	else if (c->id)
+		rpc_fail(c, RPC_INVALID, "Invalid request: unknown variant `%s`", c->method);
+	current = NULL;
 }
 
 void rpc_take(enum js_result r, json_t *line) {
 	json_t *id = json_object_get(line, "id"), *method = json_object_get(line, "method");
+	struct rpc_call c = {json_string_value(method), id, json_object_get(line, "params")}, none = {0};
 	bool odd_id = id && !json_is_string(id) && !json_is_integer(id);
-	if (r != JS_OK)
-		refuse(RPC_PARSE, "Parse error");
-	else if (!json_is_object(line) || (spoken->version && !js_is(line, "jsonrpc", spoken->version)) ||
-			 (odd_id && !spoken->version) || (method && !json_is_string(method)))
-		refuse(RPC_INVALID, "Invalid request");
+	bool odd = !json_is_object(line) || (spoken->version && !js_is(line, "jsonrpc", spoken->version)) ||
+			   (odd_id && !spoken->version) || (method && !c.method);
+	const char *why = r == JS_OK ? "Invalid request" : "Parse error";
+	if (odd && spoken->version)
+		rpc_fail(&none, r == JS_OK ? RPC_INVALID : RPC_PARSE, "%s", why);
+	else if (odd)
+		fprintf(stderr, "plenum-fakeagent: line ignored: %s\n", why);
 	else if (method)
-		take_call(json_string_value(method), id, json_object_get(line, "params"));
+		take_call(&c);
 	else
 		take_answer(line);
 }
