@@ -63,6 +63,8 @@ JUDGED = {
 
 
 def judged(row, dialect):
+    if row.kind == "TYPE" and row.act == "KEPT":
+        return "a new agent gets it from the daemon"
     if row.act == "REQUEST" and dialect != "claude":
         return "judged by its method"
     if row.act in ("OPENS", "RUNS", "NAMES"):

@@ -143,6 +143,8 @@ static void on_other(struct client *c, struct session *s, struct chunk line, con
 		execute_line(c, s, line, e);
 	else if (row->act == ACT_INTERRUPT)
 		intake_interrupt_line(c, s, line, e);
+	else if (row->act == ACT_KEPT && !session_has_child(s))
+		return; /* the next child gets its own from the daemon */
 	else if (row->act != ACT_EXECUTE && requests_pass_line(c, s, line, e) && row->act == ACT_CHANGE)
 		requests_announce_line(s, c, row, splice_body(line));
 }

@@ -21,7 +21,6 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	struct dialect_ask ask = {.e = e,
 							  .conversation = session_conversation(s),
 							  .ready = session_is_ready(s),
-							  .hears = session_is_ready(s) || (s->waits && session_has_child(s)),
 							  .waits = s->by_client,
 							  .told = steps_is_told(s),
 							  .again = again,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/requests.h"
 #include "core/gate.h"
+#include "core/inquiry.h"
 #include "core/notify.h"
 
 #include "base/log.h"
@@ -210,16 +211,35 @@ void requests_put(struct buf *b, const struct session *s, const char *id, const 
 	session_dialect(s)->put_request(b, id, body);
 }
 
+/* Return true if the request is about something of the running child, which has ended with it. */
+static bool is_about_child(const struct client *c, const struct gate_row *row) {
+	if (!row) return false;
+	if (row->act == ACT_NAMES) return dialect_gate_opens(c->dialect->gate, c->dialect->n_gate, row->member);
+	return row->act == ACT_ABOUT || row->act == ACT_INTERRUPT;
+}
+
+/* Start the child for the request, where its start is over only when it has the conversation again. Return true if
+ * there is a child, or one to come; false: the client was notified. */
+static bool wake_for(struct client *c, struct session *s, const struct envelope *e) {
+	struct error error;
+	if (session_has_child(s) || s->want_child) return true;
+	if (!session_has_steps(s) || is_about_child(c, requests_row(c, e))) {
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
+					session_state_name(session_state(s)));
+		return false;
+	}
+	inquiry_take_login(s, c);
+	if (session_wake(s, &error)) return true;
+	notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error.text);
+	return false;
+}
+
 struct call *requests_send(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						   requests_put_fn *put, const char *body) {
 	struct buf b = NOTICE_INIT;
 	bool urgent = is_urgent(c, e, line.len);
-	if (!session_has_child(s) && !s->want_child) {
-		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
-					session_state_name(session_state(s)));
-		return NULL;
-	}
 	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
+	if (!wake_for(c, s, e)) return NULL;
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, requests_timer);
 	if (call && put) put(&b, s, call->id, body);
 	struct chunk out = !call ? CHUNK_NONE : put ? notice_chunk(&b) : under_id(s, splice_body(line), e, call);

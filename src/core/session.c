@@ -291,6 +291,11 @@ bool session_write(struct session *s, struct chunk line, bool own) {
 	return session_write_charged(s, line, own, NULL);
 }
 
+static void release_later(struct session *s) {
+	if (!queue_move(&s->in, &s->later)) session_no_memory(s, "a line for it was lost");
+	session_write_in(s);
+}
+
 void session_named(struct session *s) {
 	if (!s->unnamed) return;
 	s->unnamed = 0;
@@ -299,8 +304,7 @@ void session_named(struct session *s) {
 		progress_owes_init(&s->progress, false);
 		progress_init(&s->progress);
 	}
-	if (!queue_move(&s->in, &s->later)) session_no_memory(s, "a line for it was lost");
-	session_write_in(s);
+	release_later(s);
 }
 
 void session_step_sent(struct session *s, bool replays) {
@@ -318,6 +322,7 @@ void session_step_answered(struct session *s, bool good) {
 void session_step_waits(struct session *s) {
 	s->waits = true;
 	progress_owes_init(&s->progress, false);
+	release_later(s);
 }
 
 bool session_answer(struct session *s, struct chunk line) {

@@ -126,7 +126,6 @@ struct dialect_ask {
 	const struct envelope *e;
 	const char *conversation; /* NULL: it is not known yet */
 	bool ready;               /* the start of the child is over */
-	bool hears;               /* the same, or it waits for a client (STEP_WAITS): the child can be asked */
 	bool waits;               /* as in struct dialect_start */
 	bool told;                /* as in struct dialect_start */
 	bool again;               /* it was KEPT_LATER before */

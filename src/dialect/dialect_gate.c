@@ -54,6 +54,14 @@ const struct gate_row *dialect_gate_member(const struct gate_index *ix, const ch
 	return memchr(name, '.', len) ? NULL : dialect_gate_row(ix, GATE_MEMBER, name, len);
 }
 
+bool dialect_gate_opens(const struct gate_row *rows, size_t n, const char *member) {
+	for (size_t i = 0; i < n; i++) {
+		bool opens = rows[i].act == ACT_OPENS || rows[i].act == ACT_RUNS;
+		if (opens && strcmp(rows[i].member, member) == 0) return true;
+	}
+	return false;
+}
+
 const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what) {
 	for (size_t i = 0; what && i < n; i++) {
 		enum act_kind act = rows[i].act;

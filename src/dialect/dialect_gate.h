@@ -28,7 +28,8 @@ enum act_kind {
 	ACT_REQUEST, /* by its subtype */
 	ACT_ANSWER,
 	ACT_CANCEL, /* cancel a request of the client */
-	ACT_KEPT,   /* answered by the daemon from the start of the child, or by the child, which is started for it */
+	ACT_KEPT,   /* answered by the daemon from the start of the child, or by the child, which is started for it; of a
+				 * line without an answer: the daemon sends it to each new child itself */
 	ACT_NAMES,  /* passed on; `member` is a handle that the client chose (struct dialect_addressee), or absent */
 	ACT_OPENS,  /* the same; the handle is open from the answer on, until the request `what` */
 	ACT_RUNS,   /* the same; it is open until the answer, or the request `what` */
@@ -72,5 +73,7 @@ const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_k
 /* Return the row of a member of `parent` (a type, a subtype, or "message"), else of a member common to all of them. */
 const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
 										   const char *name, size_t len);
+/* Return true if one of the n rows opens a handle that it names by this member. */
+bool dialect_gate_opens(const struct gate_row *rows, size_t n, const char *member);
 /* Return the rows' own copy of the `what` of a change or a handle, or NULL if none of the n rows has it. */
 const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what);

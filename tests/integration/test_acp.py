@@ -748,16 +748,31 @@ class Lives(AcpCase):
         child.wait_gone()
         d.wait_state("s", "failed")
 
-    def test_a_list_wakes_the_agent(self):
+    def test_a_request_wakes_the_agent(self):
+        """Known to the daemon or not; about the agent, or about the conversation."""
         d, agent, child, a = self.open()
+        for method in ("session/list", "authenticate", "_agent/extension", "session/set_config_option"):
+            self.sleep(d, child)
+            mine = a.call(method, configId="x", value="y")
+            child = agent.child()
+            self.initialized(child)
+            child.print(result(child.wait(method="session/load")["id"], modes=MODES))
+            child.print(result(child.wait(method="session/set_mode")["id"]))
+            child.print(result(child.wait(method=method)["id"], it="is"))
+            self.assertEqual(a.reply(mine)["result"], {"it": "is"})
+
+    def test_what_does_not_wake_the_agent(self):
+        d, agent, child, a = self.open()
+        o = self.attached(d, role="observer")
         self.sleep(d, child)
-        mine = a.call("session/list")
-        child = agent.child()
-        self.initialized(child)
-        child.print(result(child.wait(method="session/load")["id"], modes=MODES))
-        child.print(result(child.wait(method="session/set_mode")["id"]))
-        child.print(result(child.wait(method="session/list")["id"], sessions=[{"sessionId": "c1"}]))
-        self.assertEqual(a.reply(mine)["result"], {"sessions": [{"sessionId": "c1"}]})
+        for method in ("session/list", "session/set_mode", "_agent/extension"):
+            self.assertEqual(o.fails(method)["data"]["code"], "not_allowed")
+        a.ok("initialize", protocolVersion=1)
+        a.send(rpc("session/cancel"))
+        a.ok("session/close")
+        a.sync()
+        self.assertEqual((d.state_of("s"), agent.starts), ("asleep", 1))
+        self.assertEqual(a.seen(method="_plenum/event", params__event="error"), [])
 
     def test_a_list_before_the_conversation(self):
         """To choose from; also if the agent has ended meanwhile."""

@@ -581,17 +581,114 @@ class Lives(CodexCase):
         self.assertIn("no rollout found", a.reply(mine)["error.message"])
         self.assertEqual(child.seen(method="thread/start"), [])
 
-    def test_a_list_wakes_the_agent(self):
+    def used(self):
+        """A session whose thread has had a turn."""
         d, agent, child, a = self.open()
         self.turn(child, a)
         child.print(completed())
         a.event("turn_ended")
-        self.sleep(d, child)
-        mine = a.call("thread/list")
+        return d, agent, child, a
+
+    def woken(self, agent, client, method, **params):
+        """The agent starts for a request, and answers it."""
+        mine = client.call(method, **params)
         child = agent.child()
         self.resumed(child)
-        child.print(result(child.wait(method="thread/list")["id"], data=[]))
-        self.assertEqual(a.reply(mine)["result"], {"data": []})
+        m = child.wait(method=method)
+        child.print(result(m["id"], data=[]))
+        self.assertEqual(client.reply(mine)["result"], {"data": []})
+        return child, m["params"]
+
+    def test_a_request_wakes_the_agent(self):
+        """Known to the daemon or not; about the agent, or about the thread."""
+        d, agent, child, a = self.used()
+        for method, params in (("thread/list", {}), ("model/list", {"limit": 5}), ("account/read", {}),
+                               ("mcpServerStatus/list", {}), ("thread/settings/update", {"model": "m"}),
+                               ("fuzzyFileSearch", {"query": "q", "cancellationToken": "x"}),
+                               ("command/exec", {"command": ["true"], "processId": "p"})):
+            self.sleep(d, child)
+            child, got = self.woken(agent, a, method, **params)
+            self.assertEqual(set(params) - set(got), set())
+
+    def test_a_request_after_the_death_of_the_agent(self):
+        d, agent, child, a = self.used()
+        child.kill()
+        d.wait_state("s", "asleep")
+        self.woken(agent, a, "model/list")
+
+    def test_requests_go_before_the_prompt_behind_them(self):
+        d, agent, child, a = self.used()
+        self.sleep(d, child)
+        mine = [a.call("thread/settings/update", model="m"), a.call("model/list"), a.prompt("then")]
+        child = agent.child()
+        self.resumed(child)
+        for method in ("thread/settings/update", "model/list"):
+            child.print(result(child.wait(method=method)["id"]))
+        self.accept(child, "then")
+        for rid in mine:
+            self.assertIn("result", a.reply(rid).obj)
+        self.assertEqual([m["method"] for m in child.seen() if m["method"] in
+                          ("thread/settings/update", "model/list", "turn/start")],
+                         ["thread/settings/update", "model/list", "turn/start"])
+
+    def test_a_request_of_an_agent_that_cannot_start(self):
+        d, agent, child, a = self.used()
+        self.sleep(d, child)
+        mine = a.call("model/list")
+        child = agent.child()
+        child.print(error(child.wait(method="initialize")["id"], -32603, "no model"))
+        self.assertIn("no model", a.reply(mine)["error.message"])
+        d.wait_state("s", "failed")
+        self.woken(agent, a, "model/list")  # another try
+
+    def test_what_does_not_wake_the_agent(self):
+        d, agent, child, a = self.used()
+        o = self.attached(d, role="observer")
+        self.sleep(d, child)
+        self.assertEqual(o.fails("model/list")["data"]["code"], "not_allowed")
+        self.assertEqual(o.fails("thread/compact/start")["data"]["code"], "not_allowed")
+        self.assertEqual(a.ok("initialize", clientInfo={"name": "x", "version": "1"})["userAgent"], "a/1")
+        a.send(rpc("initialized"))
+        for method, params in (("turn/interrupt", {"turnId": "turn1"}), ("process/kill", {"processHandle": "p"}),
+                               ("fs/unwatch", {"watchId": "w"}), ("thread/search/cancel", {"requestId": 1})):
+            self.assertEqual(a.fails(method, **params)["data"]["code"], "child_exited")
+        a.sync()
+        self.assertEqual((d.state_of("s"), agent.starts), ("asleep", 1))
+        self.assertEqual(a.seen(method="_plenum/event", params__event="error"), [])
+
+    def test_a_request_before_the_thread(self):
+        """A program that sends ahead of the answers chooses a model first; also if the agent has ended meanwhile."""
+        d, agent = self.begin()
+        e = self.editor(d)
+        rid = e.call("initialize", clientInfo={"name": "x", "version": "1"})
+        for n in range(2):
+            mine = e.call("model/list")
+            child = agent.child()
+            self.initialized(child)
+            child.print(result(child.wait(method="model/list")["id"], data=[]))
+            self.assertEqual(e.reply(mine)["result"], {"data": []})
+            self.assertEqual(child.seen(method="thread/start"), [])
+            if not n:
+                self.assertEqual(e.reply(rid)["result.userAgent"], "a/1")
+            name, = d.sessions()
+            d.call("plenum_hibernate", session=name)
+            child.wait_gone()
+            d.wait_state(name, "asleep")
+
+    def test_a_request_while_a_thread_is_refused(self):
+        _, agent = self.begin()
+        e = self.editor(_)
+        e.call("initialize", clientInfo={"name": "x", "version": "1"})
+        child = agent.child()
+        self.initialized(child)
+        begin = e.call("thread/start", model="none")
+        m = child.wait(method="thread/start")
+        mine = e.call("model/list")
+        e.sync()
+        child.print(error(m["id"], -32600, "no such model"))
+        self.assertIn("no such model", e.reply(begin)["error.message"])
+        child.print(result(child.wait(method="model/list")["id"], data=[]))
+        self.assertEqual(e.reply(mine)["result"], {"data": []})
 
     def test_no_prompt_runs_under_laxer_settings(self):
         """Those that restrict the agent are set until it takes them; of the others it is asked once."""

@@ -379,7 +379,6 @@ enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, cons
 	}
 	if (span_equals(method, "session/load")) return on_load(ask, body, error, true);
 	if (span_equals(method, "session/resume")) return on_load(ask, body, error, false);
-	if (span_equals(method, "session/list")) return ask->hears ? KEPT_PASS : KEPT_LATER; /* only the agent knows it */
 	if (!ask->again) return begin(ask, error);
 	if (!ask->ready || !ask->conversation) return KEPT_LATER;
 	put_known(body, ask);

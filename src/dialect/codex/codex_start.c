@@ -257,7 +257,6 @@ enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, co
 	struct span method = ask->e->inner_subtype, thread = memo_get(ask->memo, "thread");
 	if (span_equals(method, "initialize")) return on_initialize(ask, body, error);
 	if (span_equals(method, "thread/resume")) return on_resume(ask, error);
-	if (span_equals(method, "thread/list")) return ask->hears ? KEPT_PASS : KEPT_LATER; /* only the agent knows it */
 	if (!ask->again) return begin(ask, error);
 	if (!ask->ready || !thread.p) return KEPT_LATER;
 	buf_put(body, thread.p, thread.n);
