@@ -168,11 +168,11 @@ static bool mentions_attach(const struct client *c, const char *p, size_t n) {
 	return memmem(p, n, verb, strlen(verb)) != NULL;
 }
 
-static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
-	struct envelope e;
-	bool request = id.p && c->dialect->scan(body.p, body.n, &e) && c->dialect->kind(&e) == LINE_REQUEST;
+static void refuse_line(struct client *c, struct span body, const struct message *m, struct span id, const char *code,
+						const char *error) {
+	bool request = id.p && m->kind == MESSAGE_REQUEST;
 	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
-		request = !c->dialect->is_fatal_request(body); /* else the CLI would have ended */
+		request = !c->dialect->is_fatal_request(&m->env); /* else the CLI would have ended */
 	bool needed = handshake_arrives_broken(c, body.p, body.n);
 	if (mentions_attach(c, body.p, body.n)) client_choose(c);
 	c->world->bad_lines++;
@@ -186,13 +186,13 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
 
 /* Nothing is translated. */
-static void refuse_other(struct client *c, struct span body, struct span id, const char *code,
+static void refuse_other(struct client *c, struct span body, const struct message *m, struct span id, const char *code,
 						 const struct dialect *other) {
 	const struct attachment *a = c->attachment;
 	char text[SESSIONS_NAME_MAX + 200];
 	snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
 			 a ? a->session->name : "", c->dialect->name);
-	refuse_line(c, body, id, code, text);
+	refuse_line(c, body, m, id, code, text);
 }
 
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
@@ -355,11 +355,11 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 				  : c->dialect->check(body.p, body.n, &m, &rewritten, &unread, &id);
 	const char *code = m.code ? m.code : PLENUM_E_BAD_LINE;
 	if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
-		refuse_other(c, body, id, code, other);
+		refuse_other(c, body, &m, id, code, other);
 	else if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
 	else if (!good)
-		refuse_line(c, body, id, code, error);
+		refuse_line(c, body, &m, id, code, error);
 	else if (rewritten.data)
 		route(c, rewritten, splice_body(rewritten), &m);
 	else
@@ -377,7 +377,7 @@ static void on_line(struct client *c, struct chunk line) {
 	if (router_is_shim(c) && c->dialect->after_mark)
 		body = c->dialect->after_mark(body); /* the CLI decides on the mark, by its version */
 	if (!c->check && span_is_blank(body)) return;
-	client_begin(c, body);
+	if (!c->check) client_begin(c, body);
 	if (check_line(c, line, body, &k)) {
 		struct lengths *lengths = c->lengths;
 		c->lengths = NULL;

@@ -425,7 +425,8 @@ struct dialect {
 
 	/* --- lines of clients --- */
 
-	/* Return true for a line that looks like one of this dialect, well-formed or not. */
+	/* Return true for a line that looks like one of this dialect, well-formed or not. Of this and the next function the
+	 * line may be cut. */
 	bool (*recognizes)(struct span line);
 	/* Return true if a connection that begins with this line speaks this dialect, until it attaches to a session. NULL:
 	 * none does that the default dialect does not take. */
@@ -450,7 +451,7 @@ struct dialect {
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
 	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */
 	bool (*skips)(struct span line);
-	bool (*is_fatal_request)(struct span line);
+	bool (*is_fatal_request)(const struct envelope *e);
 	struct span (*after_mark)(struct span line);
 	const struct gate_row *gate; /* the rights of clients */
 	size_t n_gate;
@@ -470,6 +471,9 @@ extern const struct dialect *const dialect_list[];
 const struct dialect *dialect_find(const char *name); /* NULL: no such dialect */
 /* Append their names, for an error text: "acp, claude". */
 void dialect_put_names(struct buf *b);
+/* Of a line, as much as is read to find its dialect: that happens in one turn of the loop. */
+#define DIALECT_OPENING_BYTES ((size_t)64 * 1024)
+
 /* The dialect of a connection without a session, unless its first line is one of another (dialect_opened_by()). */
 static inline const struct dialect *dialect_default(void) {
 	return dialect_list[0];

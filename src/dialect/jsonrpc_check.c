@@ -169,10 +169,16 @@ static void fill(struct message_check *k) {
 	if (m->kind == MESSAGE_REQUEST) k->request_id = f->id;
 }
 
+/* Of a line to be refused. */
+static void note_request(struct message_check *k, struct span id) {
+	k->request_id = id;
+	k->m.kind = MESSAGE_REQUEST;
+}
+
 /* The line is one JSON object. */
 static bool check_object(struct message_check *k) {
 	if (!check_frame(k)) {
-		if (k->found.method.p && jsonrpc_is_id(k->found.id)) k->request_id = k->found.id;
+		if (k->found.method.p && jsonrpc_is_id(k->found.id)) note_request(k, k->found.id);
 		return false;
 	}
 	fill(k);
@@ -186,7 +192,9 @@ static bool check_object(struct message_check *k) {
 static void salvage(struct message_check *k) {
 	struct envelope e;
 	if (!jsonrpc_scan(k->p, k->n, &e, k->rules->conversation)) return;
-	if (jsonrpc_is_id(e.request_id) && valid_span(e.request_id)) k->request_id = e.request_id;
+	if (!jsonrpc_is_id(e.request_id) || !valid_span(e.request_id)) return;
+	k->request_id = e.request_id;
+	if (e.type.p) k->m.kind = MESSAGE_REQUEST;
 }
 
 /* The pass is over. */

@@ -37,6 +37,11 @@ class LongLines:
         for c in (a, b):
             self.assertTrue(c.wait(lambda m: len(m.raw) == len(update), method=self.SAYS.decode()).raw == update)
 
+    def test_a_refused_request(self):
+        _, _, _, a, _ = self.open(2)
+        a.send(b"{" + self.HEAD + b'"x":1,' * 1000000 + b'"method":"x","id":"mine"}')
+        self.assertIn("4,096 members", a.wait(id="mine")["error"]["message"])
+
 
 class Acp(LongLines, AcpCase):
     HEAD = b'"jsonrpc":"2.0",'

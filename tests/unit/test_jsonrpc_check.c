@@ -65,6 +65,7 @@ static void fails(const struct jsonrpc_rules *rules, const char *line, const cha
 	REQUIRE(!v.ok, "%s: passes", line);
 	const char *got = v.m.code ? v.m.code : "none";
 	REQUIRE(strcmp(got, code) == 0 && is_text(v.id, id), "%s: %s, id %.*s", line, got, (int)v.id.n, v.id.p);
+	REQUIRE(!id || v.m.kind == MESSAGE_REQUEST, "%s: no request", line);
 	REQUIRE(strstr(v.error.text, word), "%s: %s", line, v.error.text);
 }
 

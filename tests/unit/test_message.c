@@ -875,10 +875,15 @@ START_TEST(requests_that_end_the_child) {
 	static const char *const others[] = {"{\"type\":\"control_request\",\"request\":{}}",
 										 "{\"type\":\"control_request\",\"request\":[]}", "{\"type\":\"user\"}",
 										 "hello"};
-	for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
-		REQUIRE(message_is_fatal_request((struct span){fatal[i], strlen(fatal[i])}), "%s", fatal[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		REQUIRE(!message_is_fatal_request((struct span){others[i], strlen(others[i])}), "%s", others[i]);
+	struct envelope e;
+	for (size_t i = 0; i < ARRAY_SIZE(fatal); i++) {
+		scan_envelope(fatal[i], strlen(fatal[i]), &e);
+		REQUIRE(message_is_fatal_request(&e), "%s", fatal[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		scan_envelope(others[i], strlen(others[i]), &e);
+		REQUIRE(!message_is_fatal_request(&e), "%s", others[i]);
+	}
 }
 END_TEST
 

@@ -328,10 +328,8 @@ bool message_is_skipped(struct span line) {
 	return !span_is_string(e.type) || (span_equals(e.type, "control_cancel_request") && !e.request_id.p);
 }
 
-bool message_is_fatal_request(struct span line) {
-	struct envelope e;
-	if (!scan_envelope(line.p, line.n, &e) || !span_equals(e.type, "control_request")) return false;
-	return !e.request.p || *e.request.p == 'n'; /* null */
+bool message_is_fatal_request(const struct envelope *e) {
+	return span_equals(e->type, "control_request") && (!e->request.p || *e->request.p == 'n'); /* null */
 }
 
 struct span message_after_mark(struct span line) {

@@ -36,6 +36,6 @@ bool message_check_result(struct message_check *k, struct message *m, struct chu
  * the line in some way. */
 bool message_is_skipped(struct span line);
 /* Return true for a control_request that ends the child: its `request` is missing or null. */
-bool message_is_fatal_request(struct span line);
+bool message_is_fatal_request(const struct envelope *e);
 /* Return the line after a byte order mark, which new versions of the child skip. */
 struct span message_after_mark(struct span line);
