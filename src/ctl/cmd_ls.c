@@ -1,40 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/paths.h"
+#include "ctl/column.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void add_number(struct table *t, int64_t n) {
-	if (n > 0)
-		table_addf(t, "%lld", (long long)n);
-	else
-		table_add(t, "-");
-}
-
-static void add_session(struct table *t, json_t *one) {
-	struct buf background = BUF_INIT(200);
-	const char *cwd = ctl_str(one, "cwd", "");
-	_cleanup_free_ char *home = path_home();
-	size_t n = home ? strlen(home) : 0;
-	bool below = n > 1 && strncmp(cwd, home, n) == 0 && (cwd[n] == '/' || cwd[n] == 0);
-	table_add(t, ctl_str(one, "session", "?"));
-	table_add(t, ctl_str(one, "state", "?"));
-	table_add_age(t, ctl_int(one, "idle_ms", 0));
-	add_number(t, ctl_int(one, "attachments", 0));
-	add_number(t, ctl_int(one, "pending", 0));
-	ctl_put_background(&background, one);
-	table_add(t, background.data ? background.data : "-");
-	buf_free(&background);
-	if (below)
-		table_addf(t, "~%s", cwd + n);
-	else
-		table_add(t, cwd);
-	table_add(t, ctl_str(one, "profile", ""));
-	add_number(t, ctl_int(one, "pid", 0));
-	table_add(t, ctl_str(one, "conversation_id", "-"));
-}
+static const struct column columns[] = {
+	{"SESSION", "session", COLUMN_WORD, "?"},
+	{"STATE", "state", COLUMN_WORD, "?"},
+	{"IDLE", "idle_ms", COLUMN_AGE},
+	{"CLIENTS", "attachments", COLUMN_NUMBER, "-"},
+	{"PENDING", "pending", COLUMN_NUMBER, "-"},
+	{"BACKGROUND", NULL, COLUMN_BACKGROUND},
+	{"DIRECTORY", "cwd", COLUMN_PATH},
+	{"PROFILE", "profile", COLUMN_WORD},
+	{"PID", "pid", COLUMN_NUMBER, "-"},
+	{"CONVERSATION", "conversation_id", COLUMN_WORD, "-"},
+};
 
 #define SHORT_COLUMNS 7 /* the others are of --long */
 
@@ -51,16 +34,11 @@ static bool is_empty(const struct table *t, size_t column) {
 
 /* The session used last stands first. */
 static void print_sessions(json_t *sessions, bool all) {
-	static const char *const head[] = {"SESSION",    "STATE",     "IDLE",    "CLIENTS", "PENDING",
-									   "BACKGROUND", "DIRECTORY", "PROFILE", "PID",     "CONVERSATION"};
-	size_t n = json_array_size(sessions), width, height;
-	json_t **list = calloc(n + 1, sizeof(json_t *));
-	struct table t = TABLE(ARRAY_SIZE(head));
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
-	for (size_t i = 0; list && i < n; i++) list[i] = json_array_get(sessions, i);
-	if (list) qsort(list, n, sizeof(json_t *), by_use);
-	for (size_t i = 0; list && i < n; i++) add_session(&t, list[i]);
-	for (size_t i = SHORT_COLUMNS; !all && i < ARRAY_SIZE(head); i++) table_hide(&t, i);
+	size_t width, height;
+	struct table t = TABLE(ARRAY_SIZE(columns));
+	_cleanup_json_ json_t *list = column_sorted(sessions, by_use);
+	column_fill(&t, columns, list, SIZE_MAX);
+	for (size_t i = SHORT_COLUMNS; !all && i < t.columns; i++) table_hide(&t, i);
 	if (table_screen(&width, &height) && !all) {
 		/* Leave the room to the directories before they are cut. */
 		for (size_t c = 3; c < 6 && table_width(&t) > width; c++)
@@ -69,7 +47,6 @@ static void print_sessions(json_t *sessions, bool all) {
 	}
 	table_print(&t, stdout);
 	table_free(&t);
-	free(list);
 }
 
 int cmd_ls(struct ctl *c, int argc, char **argv) {

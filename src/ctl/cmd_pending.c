@@ -12,6 +12,7 @@
 #include "ctl/follow.h"
 #include "ctl/pick.h"
 #include "ctl/show.h"
+#include "ctl/table.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
@@ -40,6 +41,7 @@ static void add_entry(struct table *t, json_t *entry) {
 
 int cmd_pending(struct ctl *c, int argc, char **argv) {
 	static const char *const head[] = {"SESSION", "REQUEST", "SINCE", "ASKED", "TOOL", "WHAT"};
+	struct table t = TABLE(ARRAY_SIZE(head));
 	bool ids = false;
 	const struct ctl_option options[] = {
 		{"ids", 0, NULL, "only the request ids, one a line", .flag = &ids},
@@ -53,8 +55,18 @@ int cmd_pending(struct ctl *c, int argc, char **argv) {
 	if (c->json && !ids) return ctl_print_json(answer);
 	json_t *list = ctl_array(answer, "pending"), *entry;
 	size_t i;
-	if (!ids) return ctl_print_table(list, head, ARRAY_SIZE(head), add_entry, "nothing waits");
-	json_array_foreach(list, i, entry) puts(ctl_str(entry, "request_id", ""));
+	if (ids) {
+		json_array_foreach(list, i, entry) puts(ctl_str(entry, "request_id", ""));
+		return CTL_OK;
+	}
+	if (json_array_size(list) == 0) {
+		puts("nothing waits");
+		return CTL_OK;
+	}
+	for (i = 0; i < t.columns; i++) table_add(&t, head[i]);
+	json_array_foreach(list, i, entry) add_entry(&t, entry);
+	table_print(&t, stdout);
+	table_free(&t);
 	return CTL_OK;
 }
 

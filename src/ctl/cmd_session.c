@@ -3,6 +3,7 @@
  * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue.
  */
 #include "base/str.h"
+#include "ctl/column.h"
 #include "ctl/follow.h"
 #include "ctl/pick.h"
 #include "ctl/text.h"
@@ -147,19 +148,6 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	return end_session(c, argv[0], PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
 }
 
-static void print_cleared(json_t *answer) {
-	json_t *name, *cleared = ctl_array(answer, "cleared");
-	size_t i;
-	json_array_foreach(cleared, i, name) {
-		text_print(stdout, json_string_value(name), json_string_length(name));
-		puts(" goes on without the guards that were lost");
-	}
-	if (ctl_bool(answer, "daemon"))
-		puts("new sessions may run tools again");
-	else if (json_array_size(cleared) == 0)
-		puts("no guards were lost");
-}
-
 int cmd_clear_lost(struct ctl *c, int argc, char **argv) {
 	bool all = false;
 	const struct ctl_option options[] = {
@@ -174,7 +162,16 @@ int cmd_clear_lost(struct ctl *c, int argc, char **argv) {
 			   : pick_ask(c, argv[0], PLENUM_CLEAR_LOST, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	print_cleared(answer);
+	json_t *name, *cleared = ctl_array(answer, "cleared");
+	size_t i;
+	json_array_foreach(cleared, i, name) {
+		text_print(stdout, json_string_value(name), json_string_length(name));
+		puts(" goes on without the guards that were lost");
+	}
+	if (ctl_bool(answer, "daemon"))
+		puts("new sessions may run tools again");
+	else if (json_array_size(cleared) == 0)
+		puts("no guards were lost");
 	return CTL_OK;
 }
 
@@ -254,15 +251,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	return CTL_OK;
 }
 
-/* --- queue ---------------------------------------------------------------------------------------------------------
- */
-
-static void add_prompt(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "state", "?"));
-	table_add_age(t, ctl_int(one, "since_ms", 0));
-	table_add(t, ctl_str(one, "name", "-"));
-	table_add(t, ctl_str(one, "uuid", "?"));
-}
+/* --- queue -------------------------------------------------------------------------------------------------------- */
 
 /* Whether the daemon holds it or the agent does. */
 static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
@@ -288,7 +277,13 @@ static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 }
 
 int cmd_queue(struct ctl *c, int argc, char **argv) {
-	static const char *const head[] = {"STATE", "SINCE", "CLIENT", "PROMPT"};
+	static const struct column columns[] = {
+		{"STATE", "state", COLUMN_WORD, "?"},
+		{"SINCE", "since_ms", COLUMN_AGE},
+		{"CLIENT", "name", COLUMN_WORD, "-"},
+		{"PROMPT", "uuid", COLUMN_WORD, "?"},
+	};
+	struct table t = TABLE(ARRAY_SIZE(columns));
 	const char *cancel = NULL;
 	const struct ctl_option options[] = {
 		{"cancel", 'c', "PROMPT", "take this one back before its turn", .value = &cancel},
@@ -301,5 +296,13 @@ int cmd_queue(struct ctl *c, int argc, char **argv) {
 	code = pick_ask(c, argv[0], PLENUM_QUEUE, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	return ctl_print_table(ctl_array(answer, "prompts"), head, ARRAY_SIZE(head), add_prompt, "no prompt is queued");
+	json_t *list = ctl_array(answer, "prompts");
+	if (json_array_size(list) == 0) {
+		puts("no prompt is queued");
+		return CTL_OK;
+	}
+	column_fill(&t, columns, list, SIZE_MAX);
+	table_print(&t, stdout);
+	table_free(&t);
+	return CTL_OK;
 }

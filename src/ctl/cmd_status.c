@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * status: the daemon or one session, in units for people; --json has all that the daemon reports. metrics: its
- * counters. reload, shutdown: the two requests to the daemon itself.
+ * counters. reload, upgrade, shutdown: the requests to the daemon itself.
  */
 #include "base/fd.h"
 #include "base/str.h"
+#include "ctl/column.h"
 #include "ctl/pick.h"
 #include "ctl/share.h"
 #include "ctl/text.h"
@@ -62,73 +63,47 @@ static void row_count(json_t *object, const char *member, const char *key) {
 	if (n > 0) row(key, "%lld", (long long)n);
 }
 
-static void add_bytes(struct table *t, json_t *object, const char *key) {
-	_cleanup_free_ char *text = size_text(ctl_int(object, key, 0));
-	table_add(t, text ? text : "?");
-}
-
-#define PRINT_LIST(list, title, head, add) ctl_print_list(list, title, head, ARRAY_SIZE(head), add)
+#define PRINT_LIST(list, title, columns) column_print(list, title, columns, ARRAY_SIZE(columns))
 
 /* --- Of a session ------------------------------------------------------------------------------------------------- */
 
-static const char *const client_head[] = {"CLIENT", "ROLE", "PEER", "PID", "PROGRAM", "BEHIND", "IN", "OUT"};
+static const struct column client_columns[] = {
+	{"CLIENT", "name", COLUMN_WORD, "-"},     {"ROLE", "role", COLUMN_WORD, "-"},
+	{"PEER", "peer", COLUMN_WORD, "-"},       {"PID", "pid", COLUMN_NUMBER},
+	{"PROGRAM", "program", COLUMN_WORD, "-"}, {"BEHIND", "lag_bytes", COLUMN_SIZE},
+	{"IN", "bytes_in", COLUMN_SIZE},          {"OUT", "bytes_out", COLUMN_SIZE},
+};
 
-static void add_client(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "name", "-"));
-	table_add(t, ctl_str(one, "role", "-"));
-	table_add(t, ctl_str(one, "peer", "-"));
-	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
-	table_add(t, ctl_str(one, "program", "-"));
-	add_bytes(t, one, "lag_bytes");
-	add_bytes(t, one, "bytes_in");
-	add_bytes(t, one, "bytes_out");
-}
+static const struct column prompt_columns[] = {
+	{"PROMPT", "uuid", COLUMN_WORD, "?"},
+	{"STATE", "state", COLUMN_WORD, "?"},
+	{"SINCE", "since_ms", COLUMN_AGE},
+	{"CLIENT", "name", COLUMN_WORD, "-"},
+};
 
-static const char *const prompt_head[] = {"PROMPT", "STATE", "SINCE", "CLIENT"};
+static const struct column task_columns[] = {
+	{"TASK", "description", COLUMN_WORD, "-"},
+	{"KIND", "task_type", COLUMN_WORD, "-"},
+};
 
-static void add_prompt(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "uuid", "?"));
-	table_add(t, ctl_str(one, "state", "?"));
-	table_add_age(t, ctl_int(one, "since_ms", 0));
-	table_add(t, ctl_str(one, "name", "-"));
-}
+static const struct column timer_columns[] = {
+	{"TIMER", "prompt", COLUMN_WORD, "-"},
+	{"WHEN", "schedule", COLUMN_WORD, "-"},
+};
 
-static const char *const task_head[] = {"TASK", "KIND"};
+static const struct column leftover_columns[] = {
+	{"PID", "pid", COLUMN_NUMBER},
+	{"PROGRAM", "program", COLUMN_WORD, "-"},
+	{"SINCE", "since_ms", COLUMN_AGE},
+	{"SESSION", "session", COLUMN_WORD, "-"}, /* of the daemon's list only */
+};
 
-static void add_task(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "description", "-"));
-	table_add(t, ctl_str(one, "task_type", "-"));
-}
-
-static const char *const timer_head[] = {"TIMER", "WHEN"};
-
-static void add_timer(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "prompt", "-"));
-	table_add(t, ctl_str(one, "schedule", "-"));
-}
-
-static const char *const leftover_head[] = {"PID", "PROGRAM", "SINCE", "SESSION"};
-
-/* Without the last column. */
-static void add_leftover_of_one(struct table *t, json_t *one) {
-	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
-	table_add(t, ctl_str(one, "program", "-"));
-	table_add_age(t, ctl_int(one, "since_ms", 0));
-}
-
-static void add_leftover(struct table *t, json_t *one) {
-	add_leftover_of_one(t, one);
-	table_add(t, ctl_str(one, "session", "-"));
-}
-
-static const char *const guard_head[] = {"GUARD", "TOOLS", "CLIENT", "THERE"};
-
-static void add_guard(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "event", "?"));
-	table_add(t, ctl_str(one, "matcher", "all"));
-	table_add(t, ctl_str(one, "name", "-"));
-	table_add(t, ctl_bool(one, "here") ? "yes" : "no: its tools are refused");
-}
+static const struct column guard_columns[] = {
+	{"GUARD", "event", COLUMN_WORD, "?"},
+	{"TOOLS", "matcher", COLUMN_WORD, "all"},
+	{"CLIENT", "name", COLUMN_WORD, "-"},
+	{"THERE", "here", COLUMN_YES, "no: its tools are refused"},
+};
 
 static void print_session(json_t *s) {
 	json_t *cost = json_object_get(s, "cost_usd"); /* of the conversation */
@@ -158,36 +133,31 @@ static void print_session(json_t *s) {
 	row_count(s, "hooks", "hooks");
 	row_count(s, "stray_lines", "stray lines");
 	if (ctl_bool(s, "guards_lost")) row("guards", "lost: every tool is refused (plenumctl clear-lost)");
-	PRINT_LIST(ctl_array(s, "clients"), "clients", client_head, add_client);
-	PRINT_LIST(ctl_array(s, "prompts"), "prompts", prompt_head, add_prompt);
-	PRINT_LIST(ctl_array(s, "tasks"), "background tasks", task_head, add_task);
-	PRINT_LIST(ctl_array(s, "timers"), "timers", timer_head, add_timer);
-	ctl_print_list(ctl_array(s, "leftovers"), "detached processes", leftover_head, ARRAY_SIZE(leftover_head) - 1,
-				   add_leftover_of_one);
-	PRINT_LIST(ctl_array(s, "guards"), "guards", guard_head, add_guard);
+	PRINT_LIST(ctl_array(s, "clients"), "clients", client_columns);
+	PRINT_LIST(ctl_array(s, "prompts"), "prompts", prompt_columns);
+	PRINT_LIST(ctl_array(s, "tasks"), "background tasks", task_columns);
+	PRINT_LIST(ctl_array(s, "timers"), "timers", timer_columns);
+	column_print(ctl_array(s, "leftovers"), "detached processes", leftover_columns, ARRAY_SIZE(leftover_columns) - 1);
+	PRINT_LIST(ctl_array(s, "guards"), "guards", guard_columns);
 }
 
 /* --- Of the daemon ------------------------------------------------------------------------------------------------ */
 
-static const char *const profile_head[] = {"PROFILE", "COMMAND", "PRESTARTED", "PRIVATE"};
+static const struct column profile_columns[] = {
+	{"PROFILE", "name", COLUMN_WORD, "?"},
+	{"COMMAND", "program", COLUMN_WORD, "-"},
+	{"PRESTARTED", "warm", COLUMN_OF, "warm_wanted"},
+	{"PRIVATE", "private", COLUMN_YES, "no"},
+};
 
-static void add_profile(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "name", "?"));
-	table_add(t, ctl_str(one, "program", "-"));
-	table_addf(t, "%lld of %lld", (long long)ctl_int(one, "warm", 0), (long long)ctl_int(one, "warm_wanted", 0));
-	table_add(t, ctl_bool(one, "private") ? "yes" : "no");
-}
-
-static const char *const connection_head[] = {"CLIENT", "SESSION", "UID", "PID", "PROGRAM", "BEHIND"};
-
-static void add_connection(struct table *t, json_t *one) {
-	table_add(t, ctl_str(one, "name", "-"));
-	table_add(t, ctl_str(one, "session", "-"));
-	table_addf(t, "%lld", (long long)ctl_int(one, "uid", -1));
-	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
-	table_add(t, ctl_str(one, "program", "-"));
-	add_bytes(t, one, "lag_bytes");
-}
+static const struct column connection_columns[] = {
+	{"CLIENT", "name", COLUMN_WORD, "-"},
+	{"SESSION", "session", COLUMN_WORD, "-"},
+	{"UID", "uid", COLUMN_NUMBER},
+	{"PID", "pid", COLUMN_NUMBER},
+	{"PROGRAM", "program", COLUMN_WORD, "-"},
+	{"BEHIND", "lag_bytes", COLUMN_SIZE},
+};
 
 static void print_daemon(json_t *s) {
 	_cleanup_free_ char *rss = size_text(ctl_int(s, "rss", 0));
@@ -201,10 +171,10 @@ static void print_daemon(json_t *s) {
 	row_count(s, "decisions", "decisions");
 	row_count(s, "bad_lines", "bad lines");
 	if (ctl_bool(s, "guards_lost")) row("guards", "lost: new sessions refuse every tool (plenumctl clear-lost --all)");
-	PRINT_LIST(ctl_array(s, "profiles"), "profiles", profile_head, add_profile);
-	PRINT_LIST(ctl_array(s, "clients"), "connections", connection_head, add_connection);
+	PRINT_LIST(ctl_array(s, "profiles"), "profiles", profile_columns);
+	PRINT_LIST(ctl_array(s, "clients"), "connections", connection_columns);
 	share_print(ctl_array(s, "shares"));
-	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_head, add_leftover);
+	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_columns);
 }
 
 int cmd_status(struct ctl *c, int argc, char **argv) {
@@ -241,17 +211,23 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	return CTL_OK;
 }
 
-/* --- metrics ------------------------------------------------------------------------------------------------------ */
+/* --- The daemon itself -------------------------------------------------------------------------------------------- */
+
+/* CTL_GO: *answer is to be printed for a user. */
+static int ask_daemon(struct ctl *c, int argc, char **argv, const char *verb, json_t **answer) {
+	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	if (code != CTL_GO) return code;
+	code = ctl_ask_once(c, verb, NULL, answer);
+	if (code != CTL_OK) return code;
+	return c->json ? ctl_print_json(*answer) : CTL_GO;
+}
 
 int cmd_metrics(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
 	json_t *value;
 	const char *key;
-	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	int code = ask_daemon(c, argc, argv, PLENUM_METRICS, &answer);
 	if (code != CTL_GO) return code;
-	code = ctl_ask_once(c, PLENUM_METRICS, NULL, &answer);
-	if (code != CTL_OK) return code;
-	if (c->json) return ctl_print_json(answer);
 	json_object_foreach(answer, key, value) {
 		_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 		printf("%-20s %s\n", key, text ? text : "?");
@@ -259,23 +235,26 @@ int cmd_metrics(struct ctl *c, int argc, char **argv) {
 	return CTL_OK;
 }
 
-/* --- The daemon itself -------------------------------------------------------------------------------------------- */
-
-static int ask_daemon(struct ctl *c, int argc, char **argv, const char *verb, const char *done) {
+int cmd_reload(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	int code = ask_daemon(c, argc, argv, PLENUM_RELOAD, &answer);
 	if (code != CTL_GO) return code;
-	code = ctl_ask_once(c, verb, NULL, &answer);
-	if (code != CTL_OK) return code;
-	if (c->json) return ctl_print_json(answer);
-	puts(done);
+	puts("the configuration was read again and is in force");
 	return CTL_OK;
 }
 
-int cmd_reload(struct ctl *c, int argc, char **argv) {
-	return ask_daemon(c, argc, argv, PLENUM_RELOAD, "the configuration was read again and is in force");
+int cmd_upgrade(struct ctl *c, int argc, char **argv) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ask_daemon(c, argc, argv, PLENUM_UPGRADE, &answer);
+	if (code != CTL_GO) return code;
+	printf("plenumd %s has taken over; sessions and connections go on\n", ctl_str(answer, "version", "?"));
+	return CTL_OK;
 }
 
 int cmd_shutdown(struct ctl *c, int argc, char **argv) {
-	return ask_daemon(c, argc, argv, PLENUM_SHUTDOWN, "the daemon ends");
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ask_daemon(c, argc, argv, PLENUM_SHUTDOWN, &answer);
+	if (code != CTL_GO) return code;
+	puts("the daemon ends");
+	return CTL_OK;
 }

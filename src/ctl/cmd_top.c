@@ -4,7 +4,8 @@
  */
 #include "base/fd.h"
 #include "base/str.h"
-#include "ctl/pick.h"
+#include "ctl/column.h"
+#include "ctl/ctl.h"
 #include "ctl/share.h"
 #include "ctl/text.h"
 
@@ -20,97 +21,13 @@
 
 /* --- Columns ------------------------------------------------------------------------------------------------------ */
 
-static void put_name(struct buf *b, json_t *s) {
-	const char *name = ctl_str(s, "session", "?");
-	text_put_line(b, name, strlen(name), 32);
-}
-
-static void put_state(struct buf *b, json_t *s) {
-	buf_puts(b, ctl_str(s, "state", "?"));
-}
-
-static void put_count(struct buf *b, size_t n) {
-	if (n)
-		buf_printf(b, "%zu", n);
-	else
-		buf_putc(b, '-');
-}
-
-static void put_pending(struct buf *b, json_t *s) {
-	put_count(b, (size_t)MAX(ctl_int(s, "pending", 0), 0));
-}
-
-/* Prompts that wait, not those of the turn. */
-static size_t queued(json_t *s) {
-	json_t *one;
-	size_t i, n = 0;
-	json_array_foreach(ctl_array(s, "prompts"), i, one) {
-		const char *state = ctl_str(one, "state", "");
-		n += strcmp(state, "held") == 0 || strcmp(state, "sent") == 0;
-	}
-	return n;
-}
-
-static void put_queue(struct buf *b, json_t *s) {
-	put_count(b, queued(s));
-}
-
-static void put_clients(struct buf *b, json_t *s) {
-	put_count(b, json_array_size(ctl_array(s, "clients")));
-}
-
-static void put_memory(struct buf *b, json_t *s) {
-	int64_t bytes = ctl_int(s, "child_rss", 0);
-	if (bytes > 0)
-		text_put_bytes(b, (uint64_t)bytes);
-	else
-		buf_putc(b, '-');
-}
-
-static void put_idle(struct buf *b, json_t *s) {
-	text_put_age(b, ctl_int(s, "idle_ms", 0));
-}
-
-static void put_word(struct buf *b, json_t *s, const char *key, size_t max) {
-	const char *text = ctl_str(s, key, "-");
-	text_put_line(b, text, strlen(text), max);
-}
-
-static void put_mode(struct buf *b, json_t *s) {
-	put_word(b, s, "permission_mode", 20);
-}
-
-static void put_model(struct buf *b, json_t *s) {
-	put_word(b, s, "model", 28);
-}
-
-static void put_cost(struct buf *b, json_t *s) {
-	json_t *cost = json_object_get(s, "cost_usd");
-	if (json_is_number(cost))
-		buf_printf(b, "$%.2f", json_number_value(cost));
-	else
-		buf_putc(b, '-');
-}
-
-/* Each with the key that sorts by it; a narrow screen loses the column with the greatest rank first. */
-static const struct column {
-	const char *head;
-	int rank;
-	char key;
-	const char *sort; /* member to sort by; NULL: not at all */
-	void (*put)(struct buf *b, json_t *session);
-} columns[] = {
-	{"SESSION", 0, 'n', "session", put_name},
-	{"STATE", 1, 's', "state", put_state},
-	{"MODEL", 9, 0, NULL, put_model},
-	{"MODE", 7, 0, NULL, put_mode},
-	{"QUEUE", 5, 'u', "prompts", put_queue},
-	{"PENDING", 2, 'p', "pending", put_pending},
-	{"CLIENTS", 4, 'c', "clients", put_clients},
-	{"MEMORY", 6, 'm', "child_rss", put_memory},
-	{"IDLE", 3, 'i', "idle_ms", put_idle},
-	{"COST", 8, 'o', "cost_usd", put_cost},
-	{"BACKGROUND", 10, 0, NULL, ctl_put_background},
+static const struct column columns[] = {
+	{"SESSION", "session", COLUMN_WORD, "?", 32, 0, 'n'},  {"STATE", "state", COLUMN_WORD, "?", 0, 1, 's'},
+	{"MODEL", "model", COLUMN_WORD, "-", 28, 9},           {"MODE", "permission_mode", COLUMN_WORD, "-", 20, 7},
+	{"QUEUE", "prompts", COLUMN_WAITING, "-", 0, 5, 'u'},  {"PENDING", "pending", COLUMN_NUMBER, "-", 0, 2, 'p'},
+	{"CLIENTS", "clients", COLUMN_NUMBER, "-", 0, 4, 'c'}, {"MEMORY", "child_rss", COLUMN_SIZE, "-", 0, 6, 'm'},
+	{"IDLE", "idle_ms", COLUMN_AGE, NULL, 0, 3, 'i'},      {"COST", "cost_usd", COLUMN_DOLLARS, "-", 0, 8, 'o'},
+	{"BACKGROUND", NULL, COLUMN_BACKGROUND, NULL, 0, 10},
 };
 
 /* --- Data --------------------------------------------------------------------------------------------------------- */
@@ -137,12 +54,6 @@ static int ask_all(struct plenum *p, json_t **told) {
 static const struct column *sort_column; /* qsort() has no argument for it */
 static bool sort_reversed;
 
-static double weight(json_t *s, const char *key) {
-	json_t *value = json_object_get(s, key);
-	if (strcmp(key, "prompts") == 0) return (double)queued(s);
-	return json_is_array(value) ? (double)json_array_size(value) : json_number_value(value);
-}
-
 static int compare_used(json_t *a, json_t *b) {
 	int64_t x = ctl_int(a, "idle_ms", 0), y = ctl_int(b, "idle_ms", 0);
 	return (x > y) - (x < y);
@@ -151,47 +62,31 @@ static int compare_used(json_t *a, json_t *b) {
 /* Numbers fall, but for the time since the last use: what happens now stands above. */
 static int compare(const void *left, const void *right) {
 	json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
-	const char *key = sort_column->sort;
 	int order;
-	if (strcmp(key, "idle_ms") == 0)
+	if (sort_column->kind == COLUMN_AGE) {
 		order = compare_used(a, b);
-	else if (json_is_string(json_object_get(a, key)))
-		order = strcmp(ctl_str(a, key, ""), ctl_str(b, key, ""));
-	else
-		order = (weight(a, key) < weight(b, key)) - (weight(a, key) > weight(b, key));
+	} else if (sort_column->kind == COLUMN_WORD) {
+		order = strcmp(ctl_str(a, sort_column->member, ""), ctl_str(b, sort_column->member, ""));
+	} else {
+		double x = column_number(sort_column, a), y = column_number(sort_column, b);
+		order = (x < y) - (x > y);
+	}
 	if (order == 0) order = compare_used(a, b);
 	return sort_reversed ? -order : order;
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
-static struct table fill(json_t **list, size_t n) {
-	struct table t = TABLE(ARRAY_SIZE(columns));
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) table_add(&t, columns[c].head);
-	for (size_t i = 0; i < n; i++)
-		for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
-			struct buf b = BUF_INIT(4096);
-			buf_puts(&b, "");
-			columns[c].put(&b, list[i]);
-			table_add(&t, b.data);
-			buf_free(&b);
-		}
-	return t;
-}
-
 /* rows: at most this many lines; 0: no limit. */
 static void print_sessions(json_t *all, size_t width, size_t rows) {
-	size_t n = json_array_size(all);
-	json_t **list = calloc(n + 1, sizeof(json_t *));
-	if (!list) return;
-	for (size_t i = 0; i < n; i++) list[i] = json_array_get(all, i);
-	qsort(list, n, sizeof(json_t *), compare);
-	size_t shown = rows && n + 1 > rows ? MAX(rows, (size_t)3) - 2 : n;
-	struct table t = fill(list, shown);
+	size_t n = json_array_size(all), shown = rows && n + 1 > rows ? MAX(rows, (size_t)3) - 2 : n;
+	_cleanup_json_ json_t *list = column_sorted(all, compare);
+	struct table t = TABLE(ARRAY_SIZE(columns));
+	column_fill(&t, columns, list, shown);
 	t.width = width;
 	while (width && table_width(&t) > width) { /* hide columns until the rest fits */
 		size_t worst = 0;
-		for (size_t c = 1; c < ARRAY_SIZE(columns); c++)
+		for (size_t c = 1; c < t.columns; c++)
 			if (!table_is_hidden(&t, c) && columns[c].rank > columns[worst].rank) worst = c;
 		if (worst == 0) break;
 		table_hide(&t, worst);
@@ -199,7 +94,6 @@ static void print_sessions(json_t *all, size_t width, size_t rows) {
 	table_print(&t, stdout);
 	if (shown < n) printf("... %zu more\n", n - shown);
 	table_free(&t);
-	free(list);
 }
 
 /* --- The screen --------------------------------------------------------------------------------------------------- */
@@ -323,7 +217,7 @@ int cmd_top(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 0, 0);
 	if (code != CTL_GO) return code;
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		if (columns[i].sort && strcasecmp(columns[i].head, sort ? sort : "idle") == 0) sort_column = &columns[i];
+		if (columns[i].key && strcasecmp(columns[i].head, sort ? sort : "idle") == 0) sort_column = &columns[i];
 	if (!sort_column) return ctl_usage(c, "top: --sort %s: no such column", sort);
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	struct top t = {.p = p};

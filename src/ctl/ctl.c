@@ -326,35 +326,6 @@ int ctl_print_json(json_t *value) {
 	return CTL_OK; /* main() looks whether it was written */
 }
 
-/* fits: cut the lines to the width of the terminal, if stdout is one. */
-static void print_rows(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
-					   bool fits) {
-	struct table t = TABLE(n);
-	size_t i, width, height;
-	json_t *one;
-	for (i = 0; i < n; i++) table_add(&t, head[i]);
-	json_array_foreach(list, i, one) add(&t, one);
-	if (fits && table_screen(&width, &height)) t.width = width;
-	table_print(&t, stdout);
-	table_free(&t);
-}
-
-int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
-					const char *none) {
-	if (json_array_size(list))
-		print_rows(list, head, n, add, false);
-	else
-		puts(none);
-	return CTL_OK;
-}
-
-void ctl_print_list(json_t *list, const char *title, const char *const *head, size_t n,
-					void (*add)(struct table *t, json_t *one)) {
-	if (json_array_size(list) == 0) return;
-	printf("\n%s\n", title);
-	print_rows(list, head, n, add, true);
-}
-
 void ctl_put_background(struct buf *b, json_t *session) {
 	static const struct {
 		const char *key, *one, *more;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "ctl/table.h"
 #include "plenum/client.h"
 
 #include <jansson.h>
@@ -103,13 +102,6 @@ char *ctl_last_error(struct plenum *p, char **code);
 int ctl_failed(struct plenum *p, enum plenum_result r);
 
 int ctl_print_json(json_t *value); /* one line on stdout; for --json */
-/* Print a table: a row for each of list (may be NULL) under a header of n columns, or the text none. Return CTL_OK. */
-int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
-					const char *none);
-/* Print a table below an empty line and its title, cut to the terminal; nothing for an empty list. */
-void ctl_print_list(json_t *list, const char *title, const char *const *head, size_t n,
-					void (*add)(struct table *t, json_t *one));
-
 /* Append the background work of a session of plenum_list or plenum_status, such as "1 task, 2 timers"; "-": none. */
 void ctl_put_background(struct buf *b, json_t *session);
 
