@@ -21,24 +21,9 @@
 
 /* --- The screen --------------------------------------------------------------------------------------------------- */
 
-static char *history_path(void) {
-	_cleanup_free_ char *folder = ctl_state_dir();
-	return folder ? str_printf("%s/chat_history", folder) : NULL;
-}
-
 /* Within a key's sequence. */
 static bool wait_inside(void *arg) {
 	return chat_step(arg);
-}
-
-static void open_editor(struct chat *ch) {
-	if (!ch->terminal || !isatty(STDOUT_FILENO) || ctl_is_dumb() || !screen_open(&ch->screen)) return;
-	history_open(&ch->history, history_path());
-	ch->editor = editor_open(wait_inside, ch, &ch->history);
-	if (ch->editor)
-		ch->show.out = ch->screen.out;
-	else
-		screen_close(&ch->screen);
 }
 
 static void close_editor(struct chat *ch) {
@@ -187,12 +172,6 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 
 /* --- The loop ----------------------------------------------------------------------------------------------------- */
 
-/* The prompt that the lost daemon may not have read, unless the replayed lines have shown it. It runs once. */
-static void send_again(struct chat *ch) {
-	ch->again = false;
-	ch->waiting = ch->speech->prompt(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
-}
-
 /* Its agent ended with the daemon, or the agent would run it a second time. */
 static void give_up(struct chat *ch) {
 	bool lost = ch->waiting && !ch->busy;
@@ -206,12 +185,6 @@ static void give_up(struct chat *ch) {
 	chat_prompt_sign(ch);
 }
 
-static void end_replay(struct chat *ch) {
-	if (!ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
-	if (ch->again) send_again(ch);
-	if (ch->unanswered) give_up(ch);
-}
-
 void chat_take(struct chat *ch, const struct incoming *in) {
 	bool attached = *ch->attach && span_equals(in->e.inner_request_id, ch->attach);
 	if (ch->sent && memmem(in->line.p, in->line.n, ch->turn.uuid, strlen(ch->turn.uuid))) forget_sent(ch);
@@ -219,7 +192,12 @@ void chat_take(struct chat *ch, const struct incoming *in) {
 		take_attached(ch, in);
 	else
 		chat_take_line(ch, in);
-	end_replay(ch);
+	if (!ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
+	if (ch->again) { /* the lost daemon may not have read the prompt, and the replay has not shown it. It runs once. */
+		ch->again = false;
+		ch->waiting = ch->speech->prompt(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
+	}
+	if (ch->unanswered) give_up(ch);
 }
 
 /* All that has come. */
@@ -234,14 +212,6 @@ static void take_lines(struct chat *ch) {
 		ch->code = ctl_failed(ch->p, r);
 }
 
-static int time_left(struct chat *ch) {
-	int64_t now = now_ms(), left = -1;
-	_cleanup_free_ char *status = ch->editor ? chat_status_text(ch) : NULL;
-	if (!ch->p) left = MAX(ch->retry_at - now, 0);
-	if (status && !ch->screen.held && (left < 0 || left > TICK_TIME)) left = TICK_TIME;
-	return (int)left;
-}
-
 bool chat_step(struct chat *ch) {
 	take_lines(ch);
 	if (ch->code != CTL_GO) return false;
@@ -252,16 +222,17 @@ bool chat_step(struct chat *ch) {
 	struct pollfd fds[] = {{.fd = ch->p ? plenum_fd(ch->p) : -1, .events = events},
 						   {.fd = ch->signals, .events = POLLIN},
 						   {.fd = reads ? STDIN_FILENO : -1, .events = POLLIN}};
-	if (poll(fds, ARRAY_SIZE(fds), ready == 0 ? 0 : time_left(ch)) < 0) return true;
+	_cleanup_free_ char *status = ch->editor && !ch->screen.held ? chat_status_text(ch) : NULL;
+	int64_t left = ch->p ? -1 : MAX(ch->retry_at - now_ms(), 0);
+	if (status && (left < 0 || left > TICK_TIME)) left = TICK_TIME;
+	if (poll(fds, ARRAY_SIZE(fds), ready == 0 ? 0 : (int)left) < 0) return true;
 	if (!ch->p && now_ms() >= ch->retry_at) reconnect(ch);
 	if (fds[1].revents) take_signal(ch);
 	if (fds[2].revents) chat_typed_read(ch);
 	return ch->code == CTL_GO && !ch->input_ended;
 }
 
-static void leave_if_done(struct chat *ch) {
-	if (!ch->input_ended || ch->code != CTL_GO) return;
-	if (!ch->terminal && (ch->waiting || ch->input.len || chat_is_starting(ch))) return;
+static void leave(struct chat *ch) {
 	ch->code = CTL_OK;
 	show_break(&ch->show);
 	if (!ch->terminal) return;
@@ -277,7 +248,9 @@ static void run(struct chat *ch) {
 			chat_typed(ch);
 		else
 			while (ch->code == CTL_GO && chat_typed_line(ch)) take_lines(ch);
-		leave_if_done(ch);
+		if (ch->code == CTL_GO && ch->input_ended &&
+			(ch->terminal || !(ch->waiting || ch->input.len || chat_is_starting(ch))))
+			leave(ch);
 		if (ch->code == CTL_GO) chat_step(ch);
 	}
 }
@@ -303,25 +276,15 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 	show_note(&ch->show, SHOW_DIM, "Ctrl-C interrupts, Ctrl-D leaves");
 }
 
-/* Before the first turn only the answer to an initialize has the commands; the daemon has kept that of the agent. It
- * also proves that the agent has its conversation. */
-static void ask_agent(struct chat *ch) {
-	bool runs = strcmp(ch->state, PLENUM_ST_ASLEEP) != 0 && strcmp(ch->state, PLENUM_ST_FAILED) != 0;
-	bool asks = (ch->editor && !ch->commands) || chat_is_starting(ch);
-	if (asks && runs && ch->speech->hello) ch->speech->hello(ch->p, ch->initialize);
-}
-
-static void remove_session(struct chat *ch) {
-	_cleanup_json_ json_t *answer = NULL;
-	json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
-	int code = ctl_ask(ch->p, PLENUM_STOP, members, &answer);
-	if (code == CTL_OK && ctl_bool(answer, "stopping")) code = follow_to_end(ch->p, ch->session, true);
-	if (code == CTL_OK) ctl_say("left before the agent had its conversation; session %s was removed", ch->session);
-}
-
 static void end(struct chat *ch) {
 	close_editor(ch);
-	if (ch->remove) remove_session(ch);
+	if (ch->remove) {
+		_cleanup_json_ json_t *answer = NULL;
+		json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
+		int code = ctl_ask(ch->p, PLENUM_STOP, members, &answer);
+		if (code == CTL_OK && ctl_bool(answer, "stopping")) code = follow_to_end(ch->p, ch->session, true);
+		if (code == CTL_OK) ctl_say("left before the agent had its conversation; session %s was removed", ch->session);
+	}
 	chat_question_forget(ch);
 	for (size_t i = 0; i < CHAT_CALLS; i++) free(ch->calls[i]);
 	plenum_close(ch->p);
@@ -345,11 +308,23 @@ static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resume
 	ch.terminal = isatty(STDIN_FILENO);
 	show_init(&ch.show, stdout);
 	ch.show.keeps = ch.terminal;
-	open_editor(&ch);
+	if (ch.terminal && isatty(STDOUT_FILENO) && !ctl_is_dumb() && screen_open(&ch.screen)) {
+		_cleanup_free_ char *folder = ctl_state_dir();
+		history_open(&ch.history, folder ? str_printf("%s/chat_history", folder) : NULL);
+		ch.editor = editor_open(wait_inside, &ch, &ch.history);
+		if (ch.editor)
+			ch.show.out = ch.screen.out;
+		else
+			screen_close(&ch.screen);
+	}
 	learn_attached(&ch, answer);
 	ch.proven = !resumed;
 	if (strcmp(ch.state, PLENUM_ST_FAILED) == 0) chat_take_failure(&ch, ctl_str(answer, "reason", NULL));
-	ask_agent(&ch);
+	/* Before the first turn only the answer to an initialize has the commands; the daemon has kept that of the agent.
+	 * It also proves that the agent has its conversation. */
+	bool runs = strcmp(ch.state, PLENUM_ST_ASLEEP) != 0 && strcmp(ch.state, PLENUM_ST_FAILED) != 0;
+	bool asks = (ch.editor && !ch.commands) || chat_is_starting(&ch);
+	if (asks && runs && ch.speech->hello) ch.speech->hello(ch.p, ch.initialize);
 	chat_prompt_sign(&ch);
 	run(&ch);
 	end(&ch);
