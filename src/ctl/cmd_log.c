@@ -38,7 +38,16 @@ struct journal {
 	const char *session; /* NULL: all */
 };
 
-static int run_journalctl(struct ctl *c, const struct journal *j) {
+/* The journal has sessions that are gone, so a name that fits none is not an error here. */
+static int print_journal(struct ctl *c, struct journal *j) {
+	_cleanup_plenum_ struct plenum *p = NULL;
+	if (j->session && !c->json) {
+		char why[256];
+		struct plenum *there = plenum_open(c->socket, why, sizeof why);
+		plenum_close(there);
+		int code = there ? pick_open(c, &j->session, &p) : CTL_OK;
+		if (code != CTL_OK) return code;
+	}
 	_cleanup_free_ char *session = j->session ? str_printf("PLENUM_SESSION=%s", j->session) : NULL;
 	char program[] = "journalctl", ours[] = "--identifier=plenumd", follows[] = "--follow";
 	char quiet[] = "--quiet", json[] = "--output=json", event[] = "PLENUM_EVENT=decision";
@@ -52,19 +61,6 @@ static int run_journalctl(struct ctl *c, const struct journal *j) {
 	execvp(words[0], words);
 	ctl_say("journalctl: %s (a daemon in a terminal logs there)", strerror(errno));
 	return CTL_INTERNAL;
-}
-
-/* The journal has sessions that are gone, so a name that fits none is not an error here. */
-static int print_journal(struct ctl *c, struct journal *j) {
-	_cleanup_plenum_ struct plenum *p = NULL;
-	if (j->session && !c->json) {
-		char why[256];
-		struct plenum *there = plenum_open(c->socket, why, sizeof why);
-		plenum_close(there);
-		int code = there ? pick_open(c, &j->session, &p) : CTL_OK;
-		if (code != CTL_OK) return code;
-	}
-	return run_journalctl(c, j);
 }
 
 int cmd_log(struct ctl *c, int argc, char **argv) {

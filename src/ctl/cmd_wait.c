@@ -145,19 +145,6 @@ static void print_event(struct ctl *c, const struct incoming *in) {
 	buf_free(&b);
 }
 
-static int print_events(struct ctl *c, struct plenum *p) {
-	struct incoming in;
-	for (;;) {
-		enum plenum_result r = follow_next(p, 0, &in);
-		if (r == PLENUM_TIMED_OUT) {
-			if (fflush(stdout) != 0) return CTL_CUT;
-			r = follow_next(p, -1, &in);
-		}
-		if (r != PLENUM_OK) return ctl_failed(p, r);
-		if (follow_event(&in).p) print_event(c, &in);
-	}
-}
-
 int cmd_events(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, NULL, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
@@ -172,5 +159,14 @@ int cmd_events(struct ctl *c, int argc, char **argv) {
 		if (code == CTL_OK) code = follow_to(p, session, json_incref(members), NULL);
 		json_decref(members);
 	}
-	return code == CTL_OK ? print_events(c, p) : code;
+	if (code != CTL_OK) return code;
+	for (struct incoming in;;) {
+		enum plenum_result r = follow_next(p, 0, &in);
+		if (r == PLENUM_TIMED_OUT) {
+			if (fflush(stdout) != 0) return CTL_CUT;
+			r = follow_next(p, -1, &in);
+		}
+		if (r != PLENUM_OK) return ctl_failed(p, r);
+		if (follow_event(&in).p) print_event(c, &in);
+	}
 }
