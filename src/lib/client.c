@@ -90,7 +90,7 @@ int plenum_fd(const struct plenum *p) {
 short plenum_events(const struct plenum *p, int *timeout_ms) {
 	bool due = !handle_empty(p) || p->skipped || (p->ended && !p->told);
 	if (timeout_ms) *timeout_ms = due ? 0 : -1;
-	return (short)((p->ended ? 0 : POLLIN) | (handle_unsent(p) ? POLLOUT : 0));
+	return (short)((p->ended ? 0 : POLLIN) | (plenum_unsent(p) ? POLLOUT : 0));
 }
 
 enum plenum_result plenum_next(struct plenum *p, int timeout_ms, const char **line, size_t *len) {
@@ -145,7 +145,7 @@ static enum plenum_result put_waiting(struct plenum *p, const char *line, size_t
 
 static enum plenum_result flush_waiting(struct plenum *p, int64_t deadline) {
 	enum plenum_result r = handle_flush(p);
-	while (r == PLENUM_OK && handle_unsent(p)) r = handle_turn(p, deadline);
+	while (r == PLENUM_OK && plenum_unsent(p)) r = handle_turn(p, deadline);
 	return r == PLENUM_OK && p->cut ? PLENUM_CLOSED : r;
 }
 
@@ -160,7 +160,7 @@ enum plenum_result plenum_flush(struct plenum *p, int timeout_ms) {
 }
 
 size_t plenum_unsent(const struct plenum *p) {
-	return handle_unsent(p);
+	return p->out.len - p->sent;
 }
 
 void plenum_outbox(struct plenum *p, size_t bytes) {
@@ -174,17 +174,6 @@ enum plenum_result plenum_finish(struct plenum *p) {
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-/* Remember an attach, for plenum_reopen(). */
-static bool remember(struct plenum *p, const char *object, const char *id) {
-	char *members = strdup(object ? object : "{}");
-	if (!members) return false;
-	free(p->place.members);
-	free(p->place.session);
-	p->place = (struct handle_place){.members = members};
-	snprintf(p->place.id, sizeof p->place.id, "%s", id);
-	return true;
-}
-
 static enum plenum_result build_request(struct plenum *p, struct buf *b, const char *subtype, const char *object,
 										char *id) {
 	struct span members = object ? handle_members(object) : span_of("");
@@ -193,8 +182,14 @@ static enum plenum_result build_request(struct plenum *p, struct buf *b, const c
 		return handle_failed(p, "the members of a request must be a JSON object");
 	}
 	handle_request(p, b, subtype, members, id);
-	if (b->failed || (strcmp(subtype, PLENUM_ATTACH) == 0 && !remember(p, object, id)))
-		return handle_failed(p, "out of memory");
+	if (b->failed) return handle_failed(p, "out of memory");
+	if (strcmp(subtype, PLENUM_ATTACH) != 0) return PLENUM_OK;
+	char *kept = strdup(object ? object : "{}"); /* for plenum_reopen() */
+	if (!kept) return handle_failed(p, "out of memory");
+	free(p->place.members);
+	free(p->place.session);
+	p->place = (struct handle_place){.members = kept};
+	snprintf(p->place.id, sizeof p->place.id, "%s", id);
 	return PLENUM_OK;
 }
 

@@ -209,13 +209,9 @@ static enum plenum_result end_input(struct plenum *p) {
 	return errno == ENOTCONN ? PLENUM_CLOSED : handle_failed(p, "cannot end the input: %s", strerror(errno));
 }
 
-size_t handle_unsent(const struct plenum *p) {
-	return p->out.len - p->sent;
-}
-
 enum plenum_result handle_flush(struct plenum *p) {
-	while (handle_unsent(p)) {
-		struct iovec iov = {p->out.data + p->sent, handle_unsent(p)};
+	while (plenum_unsent(p)) {
+		struct iovec iov = {p->out.data + p->sent, plenum_unsent(p)};
 		ssize_t n = fd_sendv(p->fd, &iov, 1);
 		if (n < 0) return send_failed(p);
 		p->sent += (size_t)n;
@@ -250,7 +246,7 @@ enum plenum_result handle_put(struct plenum *p, const char *line, size_t len) {
 	static const char lf[] = "\n";
 	enum plenum_result r = handle_flush(p);
 	if (r != PLENUM_OK) return r;
-	size_t unsent = handle_unsent(p);
+	size_t unsent = plenum_unsent(p);
 	p->spoke = true;
 	if (unsent && (unsent >= p->out_max || len >= p->out_max - unsent)) {
 		errno = EAGAIN;

@@ -70,7 +70,6 @@ bool handle_empty(const struct plenum *p); /* no line is in the queue */
 struct chunk handle_take(struct plenum *p, size_t at);
 size_t handle_length(struct chunk line); /* without the newline */
 
-size_t handle_unsent(const struct plenum *p);
 /* Put a line and its newline into the outbox, and send what the socket takes. PLENUM_FULL: nothing was taken. */
 enum plenum_result handle_put(struct plenum *p, const char *line, size_t len);
 /* Send what the socket takes. PLENUM_OK also if bytes remain. */
