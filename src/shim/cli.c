@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* A `claude` that is a script around plenum-shim leads back here, as the same process if it ends with exec: then the
  * next candidate is taken. As the parent of this process it is left out (wrapper.h). The variable has the number of
@@ -18,15 +17,10 @@
 #define DEPTH_ENV "PLENUM_SHIM_DEPTH"
 #define DEPTH_MAX 3
 
-static bool is_self(const char *path) {
-	struct stat st, self;
-	return stat(path, &st) == 0 && stat("/proc/self/exe", &self) == 0 && self.st_dev == st.st_dev &&
-		   self.st_ino == st.st_ino;
-}
-
 /* Return the path if it can be the CLI; else free it. argv: ours. */
 static char *candidate(char *path, char **argv) {
-	if (path && path_is_program(path) && !is_self(path) && !wrapper_is(path, argv)) return path;
+	bool self = path && wrapper_same_file(path, "/proc/self/exe");
+	if (path && path_is_program(path) && !self && !wrapper_is(path, argv)) return path;
 	free(path);
 	return NULL;
 }

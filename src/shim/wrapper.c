@@ -46,7 +46,7 @@ static bool is_part(char *const *argv, const char *word, const char *end) {
 	return false;
 }
 
-static bool is_same_file(const char *a, const char *b) {
+bool wrapper_same_file(const char *a, const char *b) {
 	struct stat x, y;
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
@@ -57,7 +57,7 @@ bool wrapper_is(const char *path, char *const *argv) {
 	const char *word = command, *end = command + n;
 	for (int i = 0; word && i < SCRIPT_WORDS; i++) {
 		const char *rest = next_word(word, end);
-		if ((!path || is_same_file(path, word)) && is_part(argv, rest, end)) return true;
+		if ((!path || wrapper_same_file(path, word)) && is_part(argv, rest, end)) return true;
 		word = rest;
 	}
 	return false;

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+/* Return true if both paths lead to one file. */
+bool wrapper_same_file(const char *a, const char *b);
 /* Return true if the parent is this file and passed its arguments on to this process. path NULL: any file; argv: ours,
  * without argv[0]. */
 bool wrapper_is(const char *path, char *const *argv);
