@@ -57,12 +57,6 @@ static void print_overview(FILE *out) {
 		  out);
 }
 
-static const struct verb *find_verb(const char *name) {
-	for (size_t i = 0; i < ctl_n_verbs; i++)
-		if (strcmp(ctl_verbs[i].name, name) == 0) return &ctl_verbs[i];
-	return NULL;
-}
-
 /* The options before the verb. CTL_GO or an exit code. */
 static int leading_options(struct ctl *c, int argc, char **argv) {
 	static const struct option options[] = {
@@ -93,34 +87,26 @@ static int leading_options(struct ctl *c, int argc, char **argv) {
 	return CTL_GO;
 }
 
-/* help VERB is VERB --help. */
-static int help(struct ctl *c, int argc, char **argv) {
-	static char option[] = "--help";
-	if (argc == 1) {
-		print_overview(stdout);
-		return CTL_OK;
-	}
-	c->verb = find_verb(argv[1]);
-	if (c->verb) return c->verb->run(c, 2, (char *[]){argv[1], option, NULL});
-	ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[1]);
-	return CTL_USAGE;
-}
-
 static int run(int argc, char **argv) {
+	static char option[] = "--help";
 	struct ctl c = {0};
 	int code = leading_options(&c, argc, argv);
 	if (code != CTL_GO) return code;
 	argc -= optind;
 	argv += optind;
-	if (argc == 0) {
-		print_overview(stderr);
+	bool help = argc && strcmp(argv[0], "help") == 0; /* help VERB is VERB --help */
+	if (argc == 0 || (help && argc == 1)) {
+		print_overview(help ? stdout : stderr);
+		return help ? CTL_OK : CTL_USAGE;
+	}
+	if (help) argv++;
+	for (size_t i = 0; i < ctl_n_verbs; i++)
+		if (strcmp(ctl_verbs[i].name, argv[0]) == 0) c.verb = &ctl_verbs[i];
+	if (!c.verb) {
+		ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[0]);
 		return CTL_USAGE;
 	}
-	if (strcmp(argv[0], "help") == 0) return help(&c, argc, argv);
-	c.verb = find_verb(argv[0]);
-	if (c.verb) return c.verb->run(&c, argc, argv);
-	ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[0]);
-	return CTL_USAGE;
+	return help ? c.verb->run(&c, 2, (char *[]){argv[0], option, NULL}) : c.verb->run(&c, argc, argv);
 }
 
 int main(int argc, char **argv) {
