@@ -150,12 +150,8 @@ static int watch(struct ctl *c, struct plenum *p, int64_t stop_at) {
 	int64_t seq = 0;
 	show_init(&show, stdout);
 	while (!stop_at || seq < stop_at) {
-		enum plenum_result r = follow_next(p, 0, &in);
-		if (r == PLENUM_TIMED_OUT) {
-			if (fflush(stdout) != 0) return CTL_CUT;
-			r = follow_next(p, -1, &in);
-		}
-		if (r != PLENUM_OK) return ctl_failed(p, r);
+		int code = follow_printing(p, &in);
+		if (code != CTL_GO) return code;
 		if (stop_at) follow_seq(&in, &seq);
 		if (c->json)
 			printf("%.*s\n", (int)in.line.n, in.line.p);

@@ -160,13 +160,8 @@ int cmd_events(struct ctl *c, int argc, char **argv) {
 		json_decref(members);
 	}
 	if (code != CTL_OK) return code;
-	for (struct incoming in;;) {
-		enum plenum_result r = follow_next(p, 0, &in);
-		if (r == PLENUM_TIMED_OUT) {
-			if (fflush(stdout) != 0) return CTL_CUT;
-			r = follow_next(p, -1, &in);
-		}
-		if (r != PLENUM_OK) return ctl_failed(p, r);
+	struct incoming in;
+	while ((code = follow_printing(p, &in)) == CTL_GO)
 		if (follow_event(&in).p) print_event(c, &in);
-	}
+	return code;
 }

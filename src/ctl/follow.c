@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Return the dialect of the session that an attach would be to, or of the profile that a new one would have; NULL: the
@@ -74,6 +75,15 @@ enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming
 	enum plenum_result r = plenum_next(p, timeout_ms, &line, &n);
 	if (r == PLENUM_OK) speech_read(speech_of(p), line, n, in);
 	return r;
+}
+
+int follow_printing(struct plenum *p, struct incoming *in) {
+	enum plenum_result r = follow_next(p, 0, in);
+	if (r == PLENUM_TIMED_OUT) {
+		if (fflush(stdout) != 0) return CTL_CUT;
+		r = follow_next(p, -1, in);
+	}
+	return r == PLENUM_OK ? CTL_GO : ctl_failed(p, r);
 }
 
 struct span follow_event(const struct incoming *in) {

@@ -13,6 +13,9 @@ int follow_to(struct plenum *p, const char *session, json_t *members, json_t **a
 
 /* Read the next line; it is valid until the next call. */
 enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming *in);
+/* The same for a verb that prints the lines: wait for the next one, with nothing left in stdout. Return CTL_GO, or the
+ * exit code; the reason was printed. */
+int follow_printing(struct plenum *p, struct incoming *in);
 
 /* Return the event's name if the line is a notice of the daemon, else SPAN_NONE. */
 struct span follow_event(const struct incoming *in);
