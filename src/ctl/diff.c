@@ -80,17 +80,12 @@ static void add_middle(struct difference *d, size_t from, size_t old_end, size_t
 	free(len);
 }
 
-/* How many lines from here on are unchanged. */
-static size_t unchanged(const struct difference *d, size_t at) {
-	size_t n = 0;
-	while (at + n < d->n && d->signs[at + n] == ' ') n++;
-	return n;
-}
-
 static void put_all(const struct difference *d, diff_put put, void *arg) {
 	size_t i = 0, j = 0;
 	for (size_t at = 0; at < d->n;) {
-		size_t run = unchanged(d, at), head = at ? DIFF_CONTEXT : 0, tail = at + run < d->n ? DIFF_CONTEXT : 0;
+		size_t run = 0; /* how many lines from here on are unchanged */
+		while (at + run < d->n && d->signs[at + run] == ' ') run++;
+		size_t head = at ? DIFF_CONTEXT : 0, tail = at + run < d->n ? DIFF_CONTEXT : 0;
 		for (size_t k = 0; k < run; k++, i++, j++) {
 			if (k < head || k + tail >= run) {
 				put(arg, ' ', d->old.v[i].p, d->old.v[i].n);

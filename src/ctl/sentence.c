@@ -167,17 +167,15 @@ static bool put_settled(struct buf *b, struct span notice) {
 
 /* --- Sentences ---------------------------------------------------------------------------------------------------- */
 
-static bool holds(struct span line, const char *key, const char *value) {
-	_cleanup_free_ char *text = key ? text_value(span_member(line, key), VALUE_COLUMNS) : NULL;
-	return !key || (text && strcmp(text, value) == 0);
-}
-
 bool sentence_put(struct buf *b, const char *event, struct span notice) {
 	if (strcmp(event, PLENUM_EV_SETTLED) == 0) return put_settled(b, notice);
-	for (size_t i = 0; i < ARRAY_SIZE(sentences); i++)
-		if (strcmp(sentences[i].event, event) == 0 && holds(notice, sentences[i].key, sentences[i].value) &&
-			put_words(b, sentences[i].words, notice))
-			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(sentences); i++) {
+		const char *key = sentences[i].key;
+		if (strcmp(sentences[i].event, event) != 0) continue;
+		_cleanup_free_ char *text = key ? text_value(span_member(notice, key), VALUE_COLUMNS) : NULL;
+		if (key && (!text || strcmp(text, sentences[i].value) != 0)) continue;
+		if (put_words(b, sentences[i].words, notice)) return true;
+	}
 	return false;
 }
 
