@@ -74,19 +74,6 @@ static void put_env(struct buf *b, const struct options *o) {
 	put_bool(b, "env_only", true);
 }
 
-/* {"mcpServers":{"name":{"type":"sdk",...},...}} */
-static void put_servers_in(struct buf *b, struct span text) {
-	struct span key, value, servers = span_member(text, "mcpServers");
-	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
-		if (!span_equals(span_member(value, "type"), "sdk")) continue;
-		size_t len;
-		_cleanup_free_ char *name = span_dup(key, &len);
-		if (!name) continue;
-		if (b->data[b->len - 1] != '[') buf_putc(b, ',');
-		str_put_json(b, name, len);
-	}
-}
-
 /* Return the text of a regular file; NULL: there is none, which is the CLI's to report, or it is too long. */
 static char *read_config(const char *path, size_t *n) {
 	struct stat st;
@@ -103,12 +90,24 @@ static char *read_config(const char *path, size_t *n) {
 	return text;
 }
 
-/* The value is JSON, or the name of a file with it, as for the CLI. */
-static void put_sdk_servers(void *ctx, const char *config) {
-	struct span text = {config, strlen(config)};
-	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(config, &text.n);
+/* A value of --mcp-config is JSON, or the name of a file with it, as for the CLI:
+ * {"mcpServers":{"name":{"type":"sdk",...},...}} */
+static bool put_sdk_servers(void *ctx, const struct options_value *v) {
+	struct buf *b = ctx;
+	if (!options_is_flag(v, "--mcp-config")) return true;
+	struct span text = span_of(v->text), key, value;
+	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(v->text, &text.n);
 	if (file) text.p = file;
-	if (valid_span(text)) put_servers_in(ctx, text);
+	struct span servers = valid_span(text) ? span_member(text, "mcpServers") : SPAN_NONE;
+	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
+		if (!span_equals(span_member(value, "type"), "sdk")) continue;
+		size_t len;
+		_cleanup_free_ char *name = span_dup(key, &len);
+		if (!name) continue;
+		if (b->data[b->len - 1] != '[') buf_putc(b, ',');
+		str_put_json(b, name, len);
+	}
+	return true;
 }
 
 static void put_start(struct buf *b, const struct options *o) {
@@ -152,7 +151,7 @@ bool daemon_attach_line(struct buf *b, const struct options *o, const char *requ
 	if (!o->rpc) {
 		put_key(b, "mcp_servers");
 		buf_putc(b, '[');
-		if (!b->failed) options_mcp_configs(o, put_sdk_servers, b);
+		if (!b->failed) options_each_value(o, put_sdk_servers, b);
 		buf_putc(b, ']');
 		put_bool(b, "approve", o->approve);
 		if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);

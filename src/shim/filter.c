@@ -25,10 +25,6 @@ static void put(struct filter *f, const char *p, size_t n) {
 	if (n && !f->mute) sink_put(f->out, p, n);
 }
 
-static enum filter_mode pass_if(bool wanted) {
-	return wanted ? FILTER_PASS : FILTER_DROP;
-}
-
 static bool is_system(const struct filter *f, const char *subtype) {
 	return glance_is(&f->glance, "system", subtype);
 }
@@ -58,8 +54,8 @@ static enum filter_mode judge(const struct filter *f) {
 	if (!glance_knows(g)) return FILTER_UNKNOWN;
 	if (glance_is(g, "stream_event", NULL) && !o->partial) return FILTER_DROP;
 	if (may_have_added(f)) return FILTER_HOLD;
-	if (glance_is(g, "transcript_mirror", NULL)) return pass_if(o->mirror);
-	if (glance_is(g, "command_lifecycle", NULL)) return pass_if(f->uuids);
+	if (glance_is(g, "transcript_mirror", NULL)) return o->mirror ? FILTER_PASS : FILTER_DROP;
+	if (glance_is(g, "command_lifecycle", NULL)) return f->uuids ? FILTER_PASS : FILTER_DROP;
 	if (glance_is(g, "control_response", NULL) || is_system(f, PLENUM_EVENT_SUBTYPE)) return FILTER_HOLD;
 	/* status "requesting" comes with partial messages only */
 	if (is_system(f, "status") && !o->partial) return FILTER_HOLD;
