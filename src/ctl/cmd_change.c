@@ -3,7 +3,6 @@
  * mode, model: print or change what the agent of a session works with. fork: another session that goes on from the same
  * conversation. rename: another name for one that sleeps.
  */
-#include "base/str.h"
 #include "ctl/follow.h"
 #include "ctl/pick.h"
 #include "ctl/text.h"

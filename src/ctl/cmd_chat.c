@@ -9,7 +9,6 @@
 #include "ctl/pick.h"
 #include "ctl/text.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/table.h"
-#include "ctl/text.h"
 
 #include <stdio.h>
 #include <string.h>

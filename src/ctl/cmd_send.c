@@ -11,7 +11,6 @@
 #include "ctl/show.h"
 #include "ctl/text.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
  *
  * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue.
  */
-#include "base/str.h"
 #include "ctl/column.h"
 #include "ctl/follow.h"
 #include "ctl/pick.h"

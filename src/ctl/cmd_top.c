@@ -3,7 +3,6 @@
  * top: the sessions on a screen that is drawn again every two seconds, or once as a table, or as JSON.
  */
 #include "base/fd.h"
-#include "base/str.h"
 #include "ctl/column.h"
 #include "ctl/ctl.h"
 #include "ctl/share.h"
@@ -13,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 

@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "ctl/follow.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "base/str.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <wchar.h>
 
