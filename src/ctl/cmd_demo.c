@@ -44,7 +44,6 @@ struct demo {
 	struct party window, phone;
 	struct speech_turn turn;
 	bool asked, success;
-	size_t lines; /* that the window saw */
 };
 
 static void PRINTF_LIKE(3, 4) tell(const struct demo *d, const char *who, const char *fmt, ...) {
@@ -179,7 +178,6 @@ static int take_question(struct demo *d, struct party *who, const struct incomin
 static int take_line(struct demo *d, struct party *who, const struct incoming *in) {
 	struct span event = follow_event(in);
 	struct speech_fact f;
-	if (who == &d->window) d->lines++;
 	if (span_equals(event, PLENUM_EV_SETTLED)) {
 		struct span by = span_member(in->notice, "by");
 		_cleanup_free_ char *decision = span_dup(span_member(in->notice, "decision"), NULL);

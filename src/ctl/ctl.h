@@ -41,9 +41,6 @@ struct verb {
 	bool no_json;                                     /* for a user only */
 };
 
-extern const struct verb ctl_verbs[];
-extern const size_t ctl_n_verbs;
-
 struct ctl {
 	const char *socket; /* --socket; NULL: the resolver's */
 	bool json;          /* --json: for machines */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct verb ctl_verbs[] = {
+static const struct verb verbs[] = {
 	{"ls", "[--long | --names]", "Lists the sessions.", cmd_ls},
 	{"new", "[SESSION] [--profile NAME] [--cwd DIRECTORY] ... [-- ARGS]", "Makes a session and prints its name.",
 	 cmd_new},
@@ -47,11 +47,9 @@ const struct verb ctl_verbs[] = {
 	{"demo", "", "Shows two clients on one session of a scripted agent; needs no key and no network.", cmd_demo},
 };
 
-const size_t ctl_n_verbs = ARRAY_SIZE(ctl_verbs);
-
 static void print_overview(FILE *out) {
 	fputs("usage: plenumctl [--socket PATH] [--json] VERB [ARGUMENTS]\n\n", out);
-	for (size_t i = 0; i < ctl_n_verbs; i++) fprintf(out, "  %-10s %s\n", ctl_verbs[i].name, ctl_verbs[i].about);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].about);
 	fputs("\n`plenumctl VERB --help` says more about one; `plenumctl demo` shows what this is for; plenumctl(1) has "
 		  "all.\n",
 		  out);
@@ -100,8 +98,8 @@ static int run(int argc, char **argv) {
 		return help ? CTL_OK : CTL_USAGE;
 	}
 	if (help) argv++;
-	for (size_t i = 0; i < ctl_n_verbs; i++)
-		if (strcmp(ctl_verbs[i].name, argv[0]) == 0) c.verb = &ctl_verbs[i];
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].name, argv[0]) == 0) c.verb = &verbs[i];
 	if (!c.verb) {
 		ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[0]);
 		return CTL_USAGE;
