@@ -172,10 +172,13 @@ static void log_decision(const struct session *s, const struct pending *p, const
 	log_event(LOG_INFO, text ? text : "a decision", fields);
 }
 
-/* Send an answer to the asker: the child, or the daemon for a client's line. Takes over the reference. */
+/* Send an answer to the asker: the child, or the daemon for a client's line. Takes the rope over. */
 /* by: NULL: the daemon itself. */
-static bool hand_over(struct pending *p, struct chunk answer, const struct client *by) {
-	return p->act.data ? p->events->answered(p, answer, by) : session_answer(p->session, answer);
+static bool hand_over(struct pending *p, struct rope *answer, const struct client *by) {
+	if (!p->act.data) return session_answer(p->session, answer);
+	struct chunk whole = rope_join(answer);
+	rope_drop(answer);
+	return p->events->answered(p, whole, by);
 }
 
 /* ch: the changes made by the answer; NULL: none, or it is the daemon's own. */
@@ -199,10 +202,11 @@ void asks_answer_self(struct pending *p, struct buf *body, const char *decision,
 		dialect_put_built(p->dialect, &b, id, body);
 	else
 		p->dialect->put_failure(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "no client can answer this");
+	struct chunk answer = notice_chunk(&b);
 	if (p->act.data)
-		hand_over(p, notice_chunk(&b), NULL);
+		p->events->answered(p, answer, NULL);
 	else
-		session_must_write(s, notice_chunk(&b));
+		session_must_write(s, answer);
 	settle(s, p, NULL, decision, why, NULL);
 }
 
@@ -270,13 +274,18 @@ static bool wait_for_client(struct pending *p) {
 	return true;
 }
 
+void asks_send(const struct pending *p, struct client *c) {
+	struct rope line = rope_ref(&p->shown);
+	client_post_rope(c, &line);
+}
+
 static void offer_one(struct attachment *a, struct pending *p) {
 	if (!asks_may_answer(a, p) || pending_was_asked(p, a)) return;
 	if (!pending_ask(p, a)) {
 		client_post(a->client, CHUNK_NONE); /* no memory: it is cut off, and asked again when it comes back */
 		return;
 	}
-	client_post(a->client, chunk_ref(p->line));
+	asks_send(p, a->client);
 	hold(p);
 }
 
@@ -388,7 +397,12 @@ static void tell_attention(struct session *s, const struct pending *p) {
 const struct pending_events asks_events = {.late = asks_late};
 
 void asks_add(struct session *s, struct chunk line, const struct envelope *e, uint64_t only) {
-	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, &asks_events);
+	asks_add_edited(s, line, e, SPLICE_NOTHING, only);
+}
+
+void asks_add_edited(struct session *s, struct chunk line, const struct envelope *e, struct splice_edit edit,
+					 uint64_t only) {
+	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, edit, &asks_events);
 	if (p) p->only = only;
 	if (p)
 		asks_decide(p);
@@ -518,17 +532,24 @@ void asks_withdraw_all(struct session *s, const char *why) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Make the client's answer under the child's id, with fields needed by the child filled in if `mend`. data NULL: no
- * memory. */
-static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e, bool mend) {
+/* Make the client's answer under the child's id, with fields needed by the child filled in if `mend`. Without memory it
+ * has no pieces. */
+static struct rope answer_line(const struct pending *p, struct chunk line, const struct envelope *e, bool mend) {
 	const struct dialect *d = p->dialect;
 	struct splice_edit id = {e->inner_request_id.p, e->inner_request_id.n, {span_of(p->child_id)}};
-	struct splice_edit body, edits[SPLICE_EDITS] = {id};
-	if (!mend || !d->mend || !d->mend(p->kind, p->request, e, &body)) return splice_edits(line, edits, 1);
-	bool first = body.at < id.at;
-	edits[0] = first ? body : id;
-	edits[1] = first ? id : body;
-	return splice_edits(line, edits, 2);
+	struct splice_edit body, edits[SPLICE_EDITS];
+	size_t n = 0;
+	splice_add(edits, &n, id);
+	if (mend && d->mend && d->mend(p->kind, p->request, e, &body)) splice_add(edits, &n, body);
+	return splice_edits(line, splice_body(line), edits, n, p->line);
+}
+
+/* Return false if the answer to a client's line cannot be judged yet: it comes again. */
+static bool may_judge(struct client *c, struct chunk line, const struct pending *p, const struct rope *answer) {
+	struct chunk whole = p->act.data ? rope_join(answer) : CHUNK_NONE;
+	bool may = !whole.data || p->events->may_judge(c, line, p, whole);
+	chunk_drop(&whole);
+	return may;
 }
 
 static bool may_use(struct client *c, const struct pending *p) {
@@ -574,10 +595,10 @@ static bool is_for_the_cli(const struct client *c, const struct pending *p, cons
 	return p->kind == ASK_HOOK && is_refusal(c, p, e);
 }
 
-static struct chunk empty_line(const struct pending *p, const struct envelope *e) {
+static struct rope empty_line(const struct pending *p, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
 	p->dialect->put_empty(&b, span_of(p->child_id), p->kind, p->request, e->response);
-	return notice_chunk(&b);
+	return rope_of(notice_chunk(&b));
 }
 
 /* Report that the request is still open. */
@@ -602,7 +623,7 @@ void asks_answer(struct client *c, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	if (!may_answer(c, p, e)) return;
-	lengths_use_also(p->lengths);
+	(void)lengths_use_also(p->lengths);
 	const struct dialect *d = p->dialect;
 	bool once = is_for_the_cli(c, p, e);
 	bool empty = !once && d->is_empty && d->is_empty(p->kind, p->request, e->response);
@@ -619,12 +640,12 @@ void asks_answer(struct client *c, struct chunk line, const struct envelope *e) 
 	}
 	const char *decision = wrong ? "error" : d->decision(p->kind, p->request, e->response);
 	if (declined(p, a, decision)) return;
-	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
-	if (p->act.data && out.data && !p->events->may_judge(c, line, p, out)) { /* it comes again */
-		chunk_drop(&out);
+	struct rope out = empty ? empty_line(p, e) : answer_line(p, line, e, !wrong && !once);
+	if (!may_judge(c, line, p, &out)) {
+		rope_drop(&out);
 		return;
 	}
-	if (!out.data || !hand_over(p, out, c)) {
+	if (!out.n || !hand_over(p, &out, c)) {
 		tell_not_answered(c, s, e->inner_request_id);
 		return;
 	}

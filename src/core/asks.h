@@ -9,9 +9,13 @@
 
 /* only: the client whose request it is about, or 0. */
 void asks_add(struct session *s, struct chunk line, const struct envelope *e, uint64_t only);
+/* The same; clients get the line with this edit. */
+void asks_add_edited(struct session *s, struct chunk line, const struct envelope *e, struct splice_edit edit,
+					 uint64_t only);
 void asks_decide(struct pending *p); /* a new entry: apply the rules, else ask its approvers */
 /* Settle by a decision of the client in a itself. */
 void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
+void asks_send(const struct pending *p, struct client *c);
 void asks_offer(struct attachment *a); /* send it the open requests that it may answer */
 extern const struct pending_events asks_events;
 void asks_late(struct pending *p); /* pending_events.late */

@@ -173,6 +173,18 @@ void carry_chunk(struct carry *c, struct chunk *chunk) {
 	if (!chunk->data) carry_fail(c, "out of memory");
 }
 
+void carry_rope(struct carry *c, struct rope *rope) {
+	if (!c->saving) {
+		struct chunk line;
+		carry_chunk(c, &line);
+		*rope = rope_of(line);
+		return;
+	}
+	uint64_t len = rope->n ? rope->len : NONE;
+	carry_number(c, &len);
+	for (size_t i = 0; i < rope->n; i++) put(c, rope->parts[i].data, rope->parts[i].len);
+}
+
 const char *carry_borrow(struct carry *c, size_t *n) {
 	return take_bytes(c, n);
 }

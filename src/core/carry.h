@@ -16,8 +16,8 @@
 #include "base/names.h"
 #include "core/settings.h"
 #include "io/loop.h"
-#include "wire/chunk.h"
 #include "wire/lines.h"
+#include "wire/rope.h"
 
 #include <sys/stat.h>
 
@@ -91,6 +91,7 @@ void carry_text(struct carry *c, char **text); /* may be NULL */
 void carry_name(struct carry *c, char **text);
 void carry_bytes(struct carry *c, void *data, size_t n); /* always n */
 void carry_chunk(struct carry *c, struct chunk *chunk);  /* data may be NULL */
+void carry_rope(struct carry *c, struct rope *rope);     /* the same; restored in one piece */
 /* Only for loading: return the bytes of a chunk in the input; NULL: none, or an error. */
 const char *carry_borrow(struct carry *c, size_t *n);
 void carry_buf(struct carry *c, struct buf *b);

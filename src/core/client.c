@@ -23,7 +23,8 @@
 struct mail {
 	struct list node;
 	uint64_t at; /* sent before the tape's line of this number; 0 (all such mail is at the front): before all lines */
-	struct chunk line;
+	size_t n, len;
+	struct chunk parts[]; /* of the line */
 };
 
 static void flush(struct client *c);
@@ -32,7 +33,7 @@ static void flush(struct client *c);
 
 static void drop_mail(struct mail *m) {
 	list_del(&m->node);
-	chunk_drop(&m->line);
+	for (size_t i = 0; i < m->n; i++) chunk_drop(&m->parts[i]);
 	free(m);
 }
 
@@ -347,7 +348,8 @@ static bool passes(const struct client *c, uint64_t seq, const struct tape_entry
 
 struct item {
 	struct mail *mail; /* NULL: from the tape */
-	struct chunk line; /* borrowed */
+	struct chunk line; /* of the tape, borrowed */
+	size_t len;        /* bytes of the line, without a tag */
 	uint64_t after;    /* the cursor after it */
 	size_t split, tag; /* position and length of the tag */
 };
@@ -383,19 +385,31 @@ static void make_tag(char tag[TAG_MAX], struct item *it, uint64_t seq) {
 	it->tag = (size_t)snprintf(tag, TAG_MAX, "\"plenum_seq\":%llu%s", (unsigned long long)seq, *p == '}' ? "" : ",");
 }
 
+/* Return the pieces of an item, borrowed; their number. */
+static size_t pieces_of(const struct item *it, const char *tag, struct chunk pieces[ROPE_PARTS]) {
+	size_t n = 0;
+	for (; it->mail && n < it->mail->n; n++) pieces[n] = it->mail->parts[n];
+	if (it->mail) return n;
+	pieces[0] = (struct chunk){it->line.block, it->line.data, it->tag ? it->split : it->len};
+	if (!it->tag) return 1;
+	pieces[1] = (struct chunk){NULL, tag, it->tag};
+	pieces[2] = (struct chunk){it->line.block, it->line.data + it->split, it->len - it->split};
+	return 3;
+}
+
 static bool put_item(struct batch *b, struct item it) {
+	struct chunk pieces[ROPE_PARTS];
 	int before = b->n_iov;
-	size_t last_len = before ? b->iov[before - 1].iov_len : 0;
-	bool ok = it.tag ? put_iov(b, it.line.data, it.split) && put_iov(b, b->tags[b->n_items], it.tag) &&
-						   put_iov(b, it.line.data + it.split, it.line.len - it.split)
-					 : put_iov(b, it.line.data, it.line.len);
+	size_t last_len = before ? b->iov[before - 1].iov_len : 0, n = pieces_of(&it, b->tags[b->n_items], pieces);
+	bool ok = true;
+	for (size_t i = 0; ok && i < n; i++) ok = put_iov(b, pieces[i].data, pieces[i].len);
 	if (!ok) { /* no room for the whole line: remove its pieces */
 		b->n_iov = before;
 		if (before) b->iov[before - 1].iov_len = last_len;
 		return false;
 	}
 	b->items[b->n_items++] = it;
-	b->bytes += it.line.len + it.tag;
+	b->bytes += it.len + it.tag;
 	return true;
 }
 
@@ -408,7 +422,7 @@ static bool gather_tape(struct client *c, struct batch *b, uint64_t until) {
 		const struct tape_entry *e = tape_at(c->tape, b->cursor);
 		if (passes(c, b->cursor, e)) {
 			if (!room(c, b)) return false;
-			struct item it = {.line = e->line, .after = b->cursor + 1};
+			struct item it = {.line = e->line, .len = e->line.len, .after = b->cursor + 1};
 			if (c->filter.tag) make_tag(b->tags[b->n_items], &it, b->cursor);
 			if (!put_item(b, it)) return false;
 		}
@@ -430,31 +444,27 @@ static bool gather(struct client *c, struct batch *b) {
 	struct mail *m;
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) {
 		if (c->tape && !gather_tape(c, b, MIN(m->at, end))) return false;
-		if (!room(c, b) || !put_item(b, (struct item){.mail = m, .line = m->line, .after = b->cursor})) return false;
+		if (!room(c, b) || !put_item(b, (struct item){.mail = m, .len = m->len, .after = b->cursor})) return false;
 	}
 	return !c->tape || gather_tape(c, b, end);
 }
 
-static void keep_piece(struct client *c, struct chunk whole, size_t off, size_t len) {
-	if (len) c->rest[c->n_rest++] = chunk_view(whole, off, len);
-}
-
 /* Keep the rest of an item of which `sent` bytes were sent. */
 static void keep_rest(struct client *c, const struct batch *b, const struct item *it, size_t sent) {
-	if (!it->tag) {
-		keep_piece(c, it->line, sent, it->line.len - sent);
-		return;
-	}
-	size_t head = MIN(sent, it->split), tag = MIN(sent - head, it->tag), body = sent - head - tag;
-	keep_piece(c, it->line, head, it->split - head);
-	if (tag < it->tag) {
-		struct chunk t = chunk_copy(b->tags[it - b->items] + tag, it->tag - tag);
-		if (t.data)
-			c->rest[c->n_rest++] = t;
+	struct chunk pieces[ROPE_PARTS];
+	size_t n = pieces_of(it, b->tags[it - b->items], pieces);
+	for (size_t i = 0; i < n; i++) {
+		struct chunk piece = pieces[i];
+		size_t off = MIN(sent, piece.len);
+		sent -= off;
+		if (off == piece.len) continue;
+		bool tag = it->tag && i == 1;
+		piece = tag ? chunk_copy(piece.data + off, piece.len - off) : chunk_view(piece, off, piece.len - off);
+		if (piece.data)
+			c->rest[c->n_rest++] = piece;
 		else
 			doom(c); /* the beginning of a line was sent, which cannot be completed */
 	}
-	keep_piece(c, it->line, it->split + body, it->line.len - it->split - body);
 }
 
 static size_t consume_rest(struct client *c, size_t sent) {
@@ -482,15 +492,15 @@ static void consume(struct client *c, struct batch *b, size_t sent) {
 	if (c->n_rest) return; /* the whole line is charged until all of it was sent */
 	for (size_t i = 0; i < b->n_items; i++) {
 		struct item *it = &b->items[i];
-		size_t len = it->line.len + it->tag;
+		size_t len = it->len + it->tag;
 		if (sent == 0 && len) break;
 		c->cursor = it->after;
 		if (sent < len) {
 			keep_rest(c, b, it, sent);
-			c->rest_whole = it->line.len;
+			c->rest_whole = it->len;
 		}
 		if (it->mail) {
-			c->mail_bytes -= it->mail->line.len;
+			c->mail_bytes -= it->mail->len;
 			drop_mail(it->mail);
 		}
 		if (sent < len) break;
@@ -567,11 +577,14 @@ static void send_failed(struct client *c, int number) {
 	send_nothing(c);
 }
 
-static struct chunk tagged(const struct item *it, const char *tag) {
-	struct chunk parts[] = {{NULL, it->line.data, it->split},
-							{NULL, tag, it->tag},
-							{NULL, it->line.data + it->split, it->line.len - it->split}};
-	return it->tag ? chunk_join(parts, ARRAY_SIZE(parts)) : chunk_ref(it->line);
+/* Return the line of an item. */
+static struct rope line_of(const struct item *it, const char *tag) {
+	struct chunk pieces[ROPE_PARTS];
+	size_t n = pieces_of(it, tag, pieces);
+	if (it->tag) return rope_make(pieces, n);
+	struct rope line = {.n = n, .len = it->len};
+	for (size_t i = 0; i < n; i++) line.parts[i] = chunk_ref(pieces[i]);
+	return line;
 }
 
 /* Send the rest of a partly sent line before closing. */
@@ -613,7 +626,10 @@ static void flush(struct client *c) {
 		return;
 	}
 	if (c->carrier) { /* its lines become mail of its carrier, which shares their bytes */
-		for (size_t i = 0; i < b.n_items; i++) client_post(c->carrier, tagged(&b.items[i], b.tags[i]));
+		for (size_t i = 0; i < b.n_items; i++) {
+			struct rope line = line_of(&b.items[i], b.tags[i]);
+			client_post_rope(c->carrier, &line);
+		}
 		consume(c, &b, b.bytes);
 		after_flush(c, done);
 		return;
@@ -717,15 +733,27 @@ struct client *client_new_channel(struct client *carrier, struct shares *shares,
 	return c;
 }
 
-static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
-	struct mail *m = c->dead || c->doomed || !line.data ? NULL : malloc(sizeof *m);
+/* Takes the rope over. NULL without memory. */
+static struct mail *make_mail(struct rope *line, uint64_t at) {
+	struct mail *m = line->n ? malloc(sizeof *m + line->n * sizeof m->parts[0]) : NULL;
 	if (!m) {
-		chunk_drop(&line);
-		if (!c->dead) doom(c); /* it would miss a line without notice */
+		rope_drop(line);
 		return NULL;
 	}
-	*m = (struct mail){.at = at, .line = line};
-	c->mail_bytes += line.len;
+	*m = (struct mail){.at = at, .n = line->n, .len = line->len};
+	memcpy(m->parts, line->parts, line->n * sizeof m->parts[0]);
+	line->n = line->len = 0;
+	return m;
+}
+
+/* The same, counted; without memory the client is cut off: it would miss a line without notice. */
+static struct mail *new_mail(struct client *c, struct rope *line, uint64_t at) {
+	struct mail *m = NULL;
+	if (c->dead || c->doomed)
+		rope_drop(line);
+	else if (!(m = make_mail(line, at)))
+		doom(c);
+	if (m) c->mail_bytes += m->len;
 	return m;
 }
 
@@ -743,15 +771,24 @@ static void mail_grew(struct client *c) {
 	if (!c->dead && !c->blocked) loop_defer_first(c->loop, &c->flush_task);
 }
 
-void client_post(struct client *c, struct chunk line) {
+void client_post_rope(struct client *c, struct rope *line) {
 	struct mail *m = new_mail(c, line, c->tape ? c->tape->next : 0);
 	if (!m) return;
 	list_add_tail(&c->mail, &m->node);
 	mail_grew(c);
 }
 
+void client_post(struct client *c, struct chunk line) {
+	struct rope one = rope_of(line);
+	client_post_rope(c, &one);
+}
+
+bool client_wants(const struct client *c, struct chunk line) {
+	return !has_type_of(c, line, &c->mutes);
+}
+
 void client_offer(struct client *c, struct chunk line) {
-	if (line.data && has_type_of(c, line, &c->mutes))
+	if (line.data && !client_wants(c, line))
 		chunk_drop(&line);
 	else
 		client_post(c, line);
@@ -780,7 +817,8 @@ void client_tell(struct client *c, struct chunk notice) {
 }
 
 void client_tell_first(struct client *c, struct chunk notice) {
-	struct mail *m = new_mail(c, framed(c, notice), 0), *other;
+	struct rope line = rope_of(framed(c, notice));
+	struct mail *m = new_mail(c, &line, 0), *other;
 	struct list *before = &c->mail;
 	if (!m) return;
 	LIST_FOR_EACH (other, &c->mail, struct mail, node) { /* after earlier mail of this kind */
@@ -848,9 +886,10 @@ void client_leave_tape(struct client *c) {
 		if (!passes(c, seq, e)) continue;
 		next = unplace(c, next, seq);
 		char tag[TAG_MAX];
-		struct item it = {.line = e->line};
+		struct item it = {.line = e->line, .len = e->line.len};
 		if (c->filter.tag) make_tag(tag, &it, seq);
-		struct mail *m = new_mail(c, tagged(&it, tag), 0);
+		struct rope line = line_of(&it, tag);
+		struct mail *m = new_mail(c, &line, 0);
 		if (m) list_add_tail(next, &m->node);
 	}
 	unplace(c, next, UINT64_MAX);
@@ -917,15 +956,25 @@ static void carry_filter(struct carry *c, struct client_filter *f) {
 	carry_set(c, &f->others, NULL);
 }
 
+static void save_mail(struct carry *c, const struct mail *m) {
+	struct rope line = {.n = m->n, .len = m->len};
+	uint64_t at = m->at;
+	memcpy(line.parts, m->parts, m->n * sizeof m->parts[0]);
+	carry_number(c, &at);
+	carry_rope(c, &line);
+}
+
 static void load_mail(struct carry *c, struct client *cl) {
-	struct mail *m = calloc(1, sizeof *m);
+	struct rope line;
+	uint64_t at = 0;
+	carry_number(c, &at);
+	carry_rope(c, &line);
+	struct mail *m = make_mail(&line, at);
 	if (!m) {
 		carry_fail(c, "out of memory");
 		return;
 	}
-	CARRY(c, m->at);
-	carry_chunk(c, &m->line);
-	cl->mail_bytes += m->line.len;
+	cl->mail_bytes += m->len;
 	list_add_tail(&cl->mail, &m->node);
 }
 
@@ -935,10 +984,7 @@ static void carry_mail(struct carry *c, struct client *cl) {
 	LIST_FOR_EACH (m, &cl->mail, struct mail, node) n++;
 	n = carry_count(c, n);
 	if (c->saving) {
-		LIST_FOR_EACH (m, &cl->mail, struct mail, node) {
-			CARRY(c, m->at);
-			carry_chunk(c, &m->line);
-		}
+		LIST_FOR_EACH (m, &cl->mail, struct mail, node) save_mail(c, m);
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_mail(c, cl);
 }

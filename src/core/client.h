@@ -25,6 +25,7 @@
 #include "io/loop.h"
 #include "io/watch.h"
 #include "wire/lines.h"
+#include "wire/rope.h"
 
 struct attachment;
 struct client;
@@ -107,7 +108,7 @@ struct client {
 
 	struct list mail;
 	size_t mail_bytes;
-	struct chunk rest[3]; /* the rest of a partly sent line */
+	struct chunk rest[ROPE_PARTS]; /* the rest of a partly sent line */
 	size_t n_rest;
 	size_t rest_whole; /* bytes of that line */
 	struct share_member member;
@@ -141,8 +142,11 @@ static inline bool client_is_full(const struct client *c) {
 }
 /* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
+/* The same for a line in pieces. Takes the rope over. */
+void client_post_rope(struct client *c, struct rope *line);
 /* The same for a line of the child that the connection may not want. */
 void client_offer(struct client *c, struct chunk line);
+bool client_wants(const struct client *c, struct chunk line);
 /* The same for a notice (wire/notice.h), in the client's frame. */
 void client_tell(struct client *c, struct chunk notice);
 void client_tell_first(struct client *c, struct chunk notice); /* before all unsent lines */

@@ -55,7 +55,10 @@ void client_handles_leave(struct session *s, const struct client *c) {
 
 static void post(const struct session *s, struct client *c, struct chunk line, struct span old, struct span value) {
 	if (!c || !c->attachment || c->attachment->session != s) return; /* it has left */
-	client_offer(c, splice_replace(line.data, line.len, old, value.p, value.n));
+	if (!client_wants(c, line)) return;
+	struct splice_edit edit = {old.p, old.n, {value}};
+	struct rope out = splice_edits(line, (struct span){line.data, line.len}, &edit, 1, CHUNK_NONE);
+	client_post_rope(c, &out);
 }
 
 bool client_handles_line(struct session *s, struct chunk line, const struct envelope *e) {
@@ -85,7 +88,6 @@ static const struct call *call_behind(struct session *s, const struct call *call
 
 bool client_handles_ask(struct session *s, struct chunk line, const struct envelope *e) {
 	struct dialect_addressee to = {0};
-	struct envelope own;
 	session_dialect(s)->read_addressee(e, &to);
 	if (!to.call.p) return false;
 	const struct call *call = call_find(&s->calls, to.call), *of = call_behind(s, call);
@@ -94,11 +96,6 @@ bool client_handles_ask(struct session *s, struct chunk line, const struct envel
 		return true;
 	}
 	struct span id = span_of(of ? of->asker_id : "null"); /* else all clients wait for it */
-	struct chunk renamed = splice_replace(line.data, line.len, to.call, id.p, id.n);
-	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
-		asks_add(s, renamed, &own, of ? of->asker->id : 0);
-	else
-		asks_refuse(s, line, e, "the daemon is out of memory");
-	chunk_drop(&renamed);
+	asks_add_edited(s, line, e, (struct splice_edit){to.call.p, to.call.n, {id}}, of ? of->asker->id : 0);
 	return true;
 }

@@ -210,7 +210,7 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	struct envelope own;
 	struct pending *p = NULL;
 	if (asked.data && d->scan(asked.data, asked.len, &own))
-		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, &execute_events);
+		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, SPLICE_NOTHING, &execute_events);
 	chunk_drop(&asked);
 	if (!p) return NULL;
 	p->sender = c;

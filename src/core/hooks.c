@@ -95,7 +95,7 @@ void hooks_call(struct session *s, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	struct owner *o = h->entry->owner;
-	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, &hooks_events);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, SPLICE_NOTHING, &hooks_events);
 	if (!p || !pending_set_part(p, ASK_PART_CALLBACK, h->callback) || !(p->event = strdup(h->entry->event))) {
 		if (p) pending_settle(&s->pendings, p);
 		hooks_refuse(s, e->request_id, callback, "the daemon is out of memory");
@@ -113,7 +113,7 @@ void hooks_call(struct session *s, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	loop_timer_set(&p->timer, h->entry->timeout / 10 * 9);
-	client_post(a->client, chunk_ref(p->line));
+	asks_send(p, a->client);
 }
 
 #define MCP_GONE_TEXT "the client that serves this MCP server is not there"
@@ -140,7 +140,7 @@ void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 		asks_refuse(s, line, e, "no client serves an MCP server of this name");
 		return;
 	}
-	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, &hooks_events);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, SPLICE_NOTHING, &hooks_events);
 	if (!p) {
 		asks_refuse(s, line, e, "the daemon is out of memory");
 		return;
@@ -153,7 +153,7 @@ void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 	}
 	if (owner_claims_server(&s->registry, o, pending_part(p, ASK_PART_SERVER)))
 		loop_timer_set(&p->timer, s->profile->owner_grace);
-	client_post(a->client, chunk_ref(p->line));
+	asks_send(p, a->client);
 	end_cancelled(s, p);
 }
 

@@ -83,32 +83,33 @@ static void echo(struct session *s, const struct prompt *p, const struct envelop
 	notify_wake(s);
 }
 
-/* A prompt that is a request goes out under the id of its call. data NULL: no memory. */
-static struct chunk under_call(struct session *s, struct prompt *p, struct chunk line) {
+/* A prompt that is a request goes out under the id of its call. Without memory it has no pieces. */
+static struct rope under_call(struct session *s, struct prompt *p, struct chunk line) {
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	struct span body = splice_body(line);
 	char raw[CALL_ID_MAX + 2];
 	struct envelope e;
-	if (!call || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
+	if (!call || !session_dialect(s)->scan(body.p, body.n, &e)) return (struct rope){0};
 	call->child = p->child;
-	struct chunk out = requests_line_for(s, body, &e, call_raw_id(&s->calls, call, raw));
-	if (!out.data) return out;
+	struct rope out = requests_line_for(s, line, &e, call_raw_id(&s->calls, call, raw));
+	if (!out.n) return out;
 	if (session_dialect(s)->put_echo) echo(s, p, &e);
 	if (!session_dialect(s)->accepts_prompts) turns_sent(s, p);
 	return out;
 }
 
-static void send_prompt(struct session *s, struct prompt *p, struct chunk line, struct share *payer) {
+/* Takes the rope over, which is in one piece if it was queued, or is a request. */
+static void send_prompt(struct session *s, struct prompt *p, struct rope *line, struct share *payer) {
 	handshake_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
 	if (!session_dialect(s)->prompt_id) {
-		struct chunk out = under_call(s, p, line);
-		chunk_drop(&line);
-		line = out;
+		struct rope out = under_call(s, p, line->parts[0]);
+		rope_drop(line);
+		*line = out;
 	}
 	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which reports its prompts, is near */
-	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
+	if (!session_write_charged(s, line, payer) && !deaf) lose_prompt(s, p);
 }
 
 /* With prompts = queue: return true if a turn of another client runs, or waits for the child's answer. */
@@ -153,9 +154,9 @@ void intake_send_held(struct session *s) {
 	while ((p = next_to_go(s)) != NULL) {
 		if (!session_wake(s, &error) || !session_is_ready(s)) return;
 		struct share *payer;
-		struct chunk line = prompt_release(&s->prompts, p, &payer);
+		struct rope line = rope_of(prompt_release(&s->prompts, p, &payer));
 		size_t len = line.len;
-		send_prompt(s, p, line, payer); /* charged once more, in the queue */
+		send_prompt(s, p, &line, payer); /* charged once more, in the queue */
 		share_give(payer, SHARE_BYTES, len);
 	}
 }
@@ -222,10 +223,19 @@ static bool names_one(struct span uuid) {
 }
 
 /* Return the line under a uuid: the sender's own, or `fresh` if that is not empty. */
-static struct chunk own_line(const struct session *s, struct chunk line, struct span uuid, const char *fresh) {
+static struct rope own_line(const struct session *s, struct chunk line, struct span uuid, const char *fresh) {
 	struct span body = splice_body(line);
 	const char *member = session_dialect(s)->prompt_id;
-	return *fresh && member ? splice_string(body, uuid, member, fresh) : splice_line(line, body);
+	if (!*fresh || !member) return rope_of(splice_line(line, body));
+	struct splice_edit own = splice_string(body, uuid, member, fresh);
+	return splice_edits(line, body, &own, 1, CHUNK_NONE);
+}
+
+/* A queued prompt is in one piece. Takes the rope over. */
+static struct rope whole(struct rope line) {
+	struct chunk one = rope_join(&line);
+	rope_drop(&line);
+	return rope_of(one);
 }
 
 static struct prompt *add_prompt(struct client *c, struct session *s, const struct message *m, const char *name,
@@ -278,20 +288,21 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 	bool queued = (!m->joins && held_back(s, c)) || handshake_holds(s, c), hold = queued || !session_is_ready(s);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
-	struct chunk out = own_line(s, line, e->uuid, fresh);
-	struct prompt *p = out.data ? add_prompt(c, s, m, *fresh ? fresh : uuid, hash) : NULL;
+	struct rope out = own_line(s, line, e->uuid, fresh);
+	if (hold) out = whole(out);
+	struct prompt *p = out.n ? add_prompt(c, s, m, *fresh ? fresh : uuid, hash) : NULL;
 	if (!p) {
-		chunk_drop(&out);
+		rope_drop(&out);
 		notify_refuse(c, m, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (*fresh && names_one(e->uuid)) tell_fresh_uuid(c, e->uuid, fresh);
 	session_used(s);
 	if (!hold) {
-		send_prompt(s, p, out, c->member.share);
+		send_prompt(s, p, &out, c->member.share);
 		return;
 	}
-	prompt_hold(&s->prompts, p, out, c->member.share);
+	prompt_hold(&s->prompts, p, out.parts[0], c->member.share);
 	p->needs = handshake_needs(s, c);
 	if (queued) notify_prompt(s, "prompt_held", p, c);
 }

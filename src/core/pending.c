@@ -24,6 +24,7 @@ static void free_pending(struct pending *p) {
 	errand_drop(&p->judge);
 	lengths_free(p->lengths);
 	chunk_drop(&p->line);
+	rope_drop(&p->shown);
 	chunk_drop(&p->act);
 	free(p->sender_id);
 	free(p->child_id);
@@ -58,33 +59,39 @@ bool pending_for_person(const struct pending *p) {
 	return p->kind == ASK_TOOL || p->kind == ASK_ELICITATION || p->kind == ASK_UNKNOWN;
 }
 
-/* Replace old by text in a line; part is its place in the new one: it includes old, or is beside it. */
-static struct chunk replace(struct chunk line, struct span old, const char *text, size_t len, struct span *part) {
-	struct chunk out = splice_replace(line.data, line.len, old, text, len);
-	size_t at = (size_t)(part->p - line.data);
-	bool within = old.p >= part->p && old.p < part->p + part->n;
-	if (!out.data) return out;
-	if (part->p > old.p) at = at - old.n + len;
-	*part = (struct span){out.data + at, within ? part->n - old.n + len : part->n};
-	return out;
+/* Make the line for clients: the child's with our id, and one more edit. */
+static bool show(struct pending *p, struct splice_edit more) {
+	struct splice_edit id = {p->line_id.p, p->line_id.n, {{"\"", 1}, span_of(p->id), {"\"", 1}}}, edits[SPLICE_EDITS];
+	size_t n = 0;
+	if (id.at) splice_add(edits, &n, id);
+	if (more.at) splice_add(edits, &n, more);
+	struct rope shown = splice_edits(p->line, (struct span){p->line.data, p->line.len}, edits, n, CHUNK_NONE);
+	if (!shown.n) return false;
+	rope_drop(&p->shown);
+	p->shown = shown;
+	return true;
 }
 
-/* The line is a copy with other bytes in place of these. */
-static void measured(struct pending *p, struct span old) {
-	struct lengths *of_copy = lengths_of_copy(old.p, old.n, p->line);
-	lengths_free(p->lengths);
-	p->lengths = of_copy;
-	lengths_use_also(of_copy);
+static struct span moved(struct span s, struct chunk from, struct chunk to) {
+	return s.p ? (struct span){to.data + (s.p - from.data), s.n} : s;
 }
 
-/* Make the child's line with our id in place of its own. */
-static bool make_line(struct pending *p, const struct envelope *e, struct chunk line) {
-	char id[PENDING_ID_MAX + 2];
-	size_t n = (size_t)snprintf(id, sizeof id, "\"%s\"", p->id);
-	p->request = e->request;
-	p->line = replace(line, e->request_id, id, n, &p->request);
-	if (p->line.data) measured(p, e->request_id);
-	return p->line.data;
+/* Keep the child's line, and its lengths, which are in use. */
+static bool keep_line(struct pending *p, const struct envelope *e, struct chunk line, struct splice_edit edit) {
+	p->line = rope_keep(line);
+	if (!p->line.data) return false;
+	p->line_id = moved(e->request_id, line, p->line);
+	p->request = moved(e->request, line, p->line);
+	p->lengths = lengths_of_copy(line.data, 0, p->line);
+	edit.at = moved((struct span){edit.at, edit.cut}, line, p->line).p;
+	return show(p, edit);
+}
+
+struct span pending_part(const struct pending *p, enum ask_part part) {
+	struct lengths *before = lengths_use_also(p->lengths);
+	struct span value = p->dialect->ask_part(p->kind, p->request, part);
+	lengths_use_again(before);
+	return value;
 }
 
 static bool enlist(struct pendings *all, struct pending *p) {
@@ -105,7 +112,8 @@ static void on_timer(void *arg) {
 }
 
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
-							const struct envelope *e, struct chunk line, const struct pending_events *events) {
+							const struct envelope *e, struct chunk line, struct splice_edit edit,
+							const struct pending_events *events) {
 	char random[9];
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
@@ -124,7 +132,7 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	p->since_real = now_real_ms();
 	loop_timer_init(&p->timer, loop, on_timer, p);
 	bool nameless = !p->tool && span_is_string(tool); /* rules match it */
-	if (p->child_id && !nameless && make_line(p, e, line) && enlist(all, p)) return p;
+	if (p->child_id && !nameless && keep_line(p, e, line, edit) && enlist(all, p)) return p;
 	free_pending(p);
 	return NULL;
 }
@@ -140,7 +148,9 @@ static char *input_start(const struct pending *p) {
 
 char *pending_summary(const struct pending *p) {
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
+	struct lengths *before = lengths_use_also(p->lengths);
 	_cleanup_free_ char *text = span_dup_start(p->dialect->summary(p->request), SUMMARY_MAX, NULL);
+	lengths_use_again(before);
 	if (!text) text = input_start(p);
 	const char *from = text ? text : p->subtype && !p->tool ? p->subtype : "";
 	bool whole = strnlen(from, SUMMARY_MAX + 1) <= SUMMARY_MAX;
@@ -151,13 +161,7 @@ char *pending_summary(const struct pending *p) {
 
 bool pending_set_part(struct pending *p, enum ask_part part, const char *json) {
 	struct span old = pending_part(p, part);
-	struct chunk line = replace(p->line, old, json, strlen(json), &p->request);
-	if (!line.data) return false;
-	struct chunk before = p->line;
-	p->line = line;
-	measured(p, old);
-	chunk_drop(&before);
-	return true;
+	return show(p, (struct splice_edit){old.p, old.n, {span_of(json)}});
 }
 
 struct pending *pending_find(struct pendings *all, struct span id) {
@@ -343,7 +347,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	p->id[sizeof p->id - 1] = 0;
 	carry_name(c, &p->child_id);
 	CARRY_UPTO(c, p->kind, ASK_UNKNOWN);
-	carry_chunk(c, &p->line);
+	carry_rope(c, &p->shown);
 	carry_text(c, &p->subtype);
 	carry_text(c, &p->tool);
 	CARRY(c, p->since);
@@ -359,10 +363,22 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	carry_act(c, p);
 }
 
+/* Measure a long line again, at once: the daemon serves no client yet. */
+static bool scan_line(struct pending *p, struct envelope *e) {
+	bool is_long = p->line.len >= LENGTHS_FROM;
+	p->lengths = is_long ? lengths_new(p->line.data, p->line.len, LENGTHS_VALUE) : NULL;
+	if (p->lengths) lengths_step(p->lengths, SIZE_MAX);
+	lengths_use(p->lengths);
+	bool good = p->dialect->scan(p->line.data, p->line.len, e);
+	lengths_use(NULL);
+	return good;
+}
+
 /* Return false if it is incomplete. */
 static bool check_pending(struct pending *p) {
 	struct envelope e;
-	if (!p->line.data || !p->dialect->scan(p->line.data, p->line.len, &e) || !e.request.p) return false;
+	p->line = rope_join(&p->shown);
+	if (!p->line.data || !scan_line(p, &e) || !e.request.p) return false;
 	p->request = e.request;
 	if (p->act.data && (!p->dialect->scan(p->act.data, p->act.len, &e) || !p->tool)) return false;
 	return p->kind != ASK_HOOK || p->event;

@@ -12,7 +12,8 @@
 #include "dialect/dialect.h"
 #include "io/errand.h"
 #include "io/loop.h"
-#include "wire/chunk.h"
+#include "wire/rope.h"
+#include "wire/splice.h"
 
 #define PENDING_ID_MAX 40
 #define SETTLED_KEPT 1024
@@ -50,8 +51,10 @@ struct pending {
 	enum ask_kind kind;
 	const struct dialect *dialect; /* of its session */
 	const struct pending_events *events;
-	struct chunk line; /* as sent to clients; the spans point into it */
+	struct chunk line;   /* the child's; the spans point into it */
+	struct span line_id; /* the id in it; absent after an upgrade: then the line is as sent to clients */
 	struct span request;
+	struct rope shown;         /* the line as sent to clients */
 	struct lengths *lengths;   /* of a long line (wire/lengths.h); NULL: none */
 	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
@@ -93,9 +96,11 @@ struct pendings {
 
 void pendings_init(struct pendings *p);
 void pendings_free(struct pendings *p);
-/* Make an entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. */
+/* Make an entry with a fresh id. line is the child's, e its envelope; edit: of the line for clients, beside the id
+ * (SPLICE_NOTHING: none). NULL without memory. */
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
-							const struct envelope *e, struct chunk line, const struct pending_events *events);
+							const struct envelope *e, struct chunk line, struct splice_edit edit,
+							const struct pending_events *events);
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);
@@ -106,10 +111,8 @@ bool pending_forget(struct pending *p, const struct attachment *who); /* `who` i
 void pending_settle(struct pendings *all, struct pending *p);
 void pendings_trim(struct pendings *all, size_t keep); /* remember only the last resolved ones */
 /* Return a part of the request: raw JSON, or absent. */
-static inline struct span pending_part(const struct pending *p, enum ask_part part) {
-	return p->dialect->ask_part(p->kind, p->request, part);
-}
-/* Replace the value of a part. False without memory. */
+struct span pending_part(const struct pending *p, enum ask_part part);
+/* Replace the value of a part in the line sent to clients. False without memory. */
 bool pending_set_part(struct pending *p, enum ask_part part, const char *json);
 /* Return one line that describes it, safe to show; the caller frees. */
 char *pending_summary(const struct pending *p);

@@ -17,8 +17,8 @@ static struct queue_item *item_at(const struct queue *q, size_t i) {
 }
 
 static void drop_item(struct queue_item *it) {
-	share_give(it->payer, SHARE_BYTES, it->line.len);
-	chunk_drop(&it->line);
+	share_give(it->payer, SHARE_BYTES, it->piece.len);
+	chunk_drop(&it->piece);
 }
 
 void queue_free(struct queue *q) {
@@ -43,81 +43,131 @@ static bool grow(struct queue *q) {
 	return true;
 }
 
-bool queue_put_charged(struct queue *q, struct chunk line, struct share *payer) {
-	if (q->count == q->cap && !grow(q)) {
-		chunk_drop(&line);
+/* Make room for n more. */
+static bool reserve(struct queue *q, size_t n) {
+	while (q->cap - q->count < n)
+		if (!grow(q)) return false;
+	return true;
+}
+
+static void put(struct queue *q, struct queue_item it) {
+	*item_at(q, q->count++) = it;
+	q->bytes += it.piece.len;
+	share_add(it.payer, SHARE_BYTES, it.piece.len);
+}
+
+bool queue_put_charged(struct queue *q, struct rope *line, struct share *payer) {
+	if (!reserve(q, line->n)) {
+		rope_drop(line);
 		return false;
 	}
-	*item_at(q, q->count++) = (struct queue_item){line, payer};
-	q->bytes += line.len;
-	share_add(payer, SHARE_BYTES, line.len);
+	for (size_t i = 0; i < line->n; i++) put(q, (struct queue_item){line->parts[i], payer, i + 1 < line->n});
+	line->n = line->len = 0;
 	return true;
 }
 
 bool queue_put(struct queue *q, struct chunk line) {
-	return queue_put_charged(q, line, NULL);
+	struct rope one = rope_of(line);
+	return queue_put_charged(q, &one, NULL);
 }
 
 bool queue_move(struct queue *q, struct queue *from) {
-	bool ok = true;
-	for (size_t i = 0; i < from->count; i++) {
-		const struct queue_item *it = item_at(from, i);
-		ok &= queue_put_charged(q, chunk_ref(it->line), it->payer);
+	bool ok = reserve(q, from->count);
+	for (size_t i = 0; ok && i < from->count; i++) {
+		struct queue_item it = *item_at(from, i);
+		it.piece = chunk_ref(it.piece);
+		put(q, it);
 	}
 	queue_free(from);
 	return ok;
 }
 
 bool queue_put_first(struct queue *q, struct chunk line) {
-	if (q->count == q->cap && !grow(q)) {
+	if (!reserve(q, 1)) {
 		chunk_drop(&line);
 		return false;
 	}
 	q->first = (q->first + q->cap - 1) & (q->cap - 1);
-	q->ring[q->first] = (struct queue_item){.line = line};
+	q->ring[q->first] = (struct queue_item){.piece = line};
 	q->count++;
 	q->bytes += line.len;
 	return true;
 }
 
+/* Return the number of pieces of the first line, and its bytes. */
+static size_t first_line(const struct queue *q, size_t *len) {
+	size_t n = 1;
+	*len = item_at(q, 0)->piece.len;
+	for (; item_at(q, n - 1)->goes_on; n++) *len += item_at(q, n)->piece.len;
+	return n;
+}
+
 static void drop_written(struct queue *q, size_t n) {
+	size_t len;
 	q->bytes -= n;
-	n += q->sent;
-	while (q->count && n >= q->ring[q->first].line.len) {
-		n -= q->ring[q->first].line.len;
-		drop_item(&q->ring[q->first]);
-		q->first = (q->first + 1) & (q->cap - 1);
-		q->count--;
+	q->sent += n;
+	while (q->count) {
+		size_t pieces = first_line(q, &len);
+		if (q->sent < len) break;
+		q->sent -= len;
+		for (; pieces; pieces--) {
+			drop_item(item_at(q, 0));
+			q->first = (q->first + 1) & (q->cap - 1);
+			q->count--;
+		}
 	}
-	q->sent = n;
+}
+
+static int gather(const struct queue *q, struct iovec iov[IOVS]) {
+	size_t skip = q->sent;
+	int n = 0;
+	for (size_t i = 0; i < q->count && n < IOVS; i++) {
+		struct chunk c = item_at(q, i)->piece;
+		size_t off = MIN(skip, c.len);
+		skip -= off;
+		if (off < c.len || !c.len) iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + off), c.len - off};
+	}
+	return n;
 }
 
 int queue_write(struct queue *q, int fd) {
 	while (q->count) {
 		struct iovec iov[IOVS];
-		int n = 0;
-		for (size_t i = 0; i < q->count && n < IOVS; i++) {
-			struct chunk c = *queue_at(q, i);
-			size_t skip = i == 0 ? q->sent : 0;
-			iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + skip), c.len - skip};
-		}
-		ssize_t w = fd_sendv(fd, iov, n);
+		ssize_t w = fd_sendv(fd, iov, gather(q, iov));
 		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 1 : -1;
 		drop_written(q, (size_t)w);
 	}
 	return 0;
 }
 
+/* Return the line that begins at *i as a rope, and move *i behind it. */
+static struct rope line_at(const struct queue *q, size_t *i) {
+	struct rope line = {0};
+	const struct queue_item *it;
+	do {
+		it = item_at(q, (*i)++);
+		line.parts[line.n++] = chunk_ref(it->piece);
+		line.len += it->piece.len;
+	} while (it->goes_on);
+	return line;
+}
+
 void queue_carry(struct carry *c, struct queue *q) {
-	size_t n = carry_count(c, q->count), sent = q->sent;
-	for (size_t i = 0; i < n && carry_ok(c); i++) {
-		struct chunk line = c->saving ? *queue_at(q, i) : CHUNK_NONE;
-		carry_chunk(c, &line);
-		if (!c->saving && line.data && !queue_put(q, line)) carry_fail(c, "out of memory");
+	size_t lines = 0, sent = q->sent, len = 0;
+	for (size_t i = 0; i < q->count; i++) lines += !item_at(q, i)->goes_on;
+	lines = carry_count(c, lines);
+	for (size_t i = 0, at = 0; i < lines && carry_ok(c); i++) {
+		struct rope line = c->saving ? line_at(q, &at) : (struct rope){0};
+		carry_rope(c, &line);
+		if (c->saving)
+			rope_drop(&line);
+		else if (line.n && !queue_put_charged(q, &line, NULL))
+			carry_fail(c, "out of memory");
 	}
 	CARRY(c, sent);
 	if (c->saving) return;
-	if (sent && (!q->count || sent >= queue_at(q, 0)->len)) {
+	if (q->count) (void)first_line(q, &len);
+	if (sent && sent >= len) {
 		carry_fail(c, "more of a line was sent than it has");
 		return;
 	}

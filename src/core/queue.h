@@ -8,33 +8,31 @@
 
 #include "core/carry.h"
 #include "core/share.h"
-#include "wire/chunk.h"
+#include "wire/rope.h"
 
 #include <stdint.h>
 
+/* A piece of a line: of a rope, or all of it. */
 struct queue_item {
-	struct chunk line;
+	struct chunk piece;
 	struct share *payer; /* NULL: none */
+	bool goes_on;        /* the next one is of the same line */
 };
 
 struct queue {
 	struct queue_item *ring;
 	size_t cap, first, count;
-	size_t sent; /* written bytes of the first line */
+	size_t sent; /* written bytes of the first line, whose pieces stay until all of it was written */
 	size_t bytes, max;
 };
 
 void queue_init(struct queue *q, size_t max);
 void queue_free(struct queue *q);
 bool queue_has_room(const struct queue *q, size_t len);
-/* Return line i from the front, borrowed; i < count. */
-static inline struct chunk *queue_at(const struct queue *q, size_t i) {
-	return &q->ring[(q->first + i) & (q->cap - 1)].line;
-}
 /* Takes ownership of the reference; false without memory. */
 bool queue_put(struct queue *q, struct chunk line);
-/* The same, charged to payer; NULL: to none. */
-bool queue_put_charged(struct queue *q, struct chunk line, struct share *payer);
+/* The same, charged to payer; NULL: to none. Takes the rope over. */
+bool queue_put_charged(struct queue *q, struct rope *line, struct share *payer);
 /* Like queue_put(), before all others; nothing of the first line may have been written. */
 bool queue_put_first(struct queue *q, struct chunk line);
 /* Move all lines of from, with their charges, to the end of q. False without memory; from is empty then, too. */

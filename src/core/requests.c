@@ -73,9 +73,11 @@ static void tell_change(const struct call *call, struct span value) {
 }
 
 void requests_pass_answer(const struct call *call, struct chunk line, const struct envelope *e) {
+	struct span id = e->inner_request_id;
+	struct splice_edit own = {id.p, id.n, {span_of(call->asker_id)}};
 	if (!call->asker) return;
-	client_post(call->asker,
-				splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	struct rope answer = splice_edits(line, (struct span){line.data, line.len}, &own, 1, CHUNK_NONE);
+	client_post_rope(call->asker, &answer);
 }
 
 void requests_answered(struct call *call, struct chunk line, const struct envelope *e) {
@@ -120,25 +122,19 @@ static bool name_conversation(const struct session *s, const struct envelope *e,
 	return true;
 }
 
-static void add_edit(struct splice_edit *edits, size_t *n, struct splice_edit one) {
-	size_t i = (*n)++;
-	for (; i && edits[i - 1].at > one.at; i--) edits[i] = edits[i - 1];
-	edits[i] = one;
-}
-
 /* more: one more edit, or NULL. */
-static struct chunk line_for(const struct session *s, struct span body, const struct envelope *e, struct span id,
-							 const struct splice_edit *more) {
+static struct rope line_for(const struct session *s, struct chunk line, const struct envelope *e, struct span id,
+							const struct splice_edit *more) {
 	struct splice_edit edits[SPLICE_EDITS] = {0}, conversation;
 	size_t n = 0;
-	if (name_conversation(s, e, &conversation)) add_edit(edits, &n, conversation);
-	if (id.p) add_edit(edits, &n, (struct splice_edit){e->request_id.p, e->request_id.n, {id}});
-	if (more) add_edit(edits, &n, *more);
-	return splice_edits(body, edits, n);
+	if (name_conversation(s, e, &conversation)) splice_add(edits, &n, conversation);
+	if (id.p) splice_add(edits, &n, (struct splice_edit){e->request_id.p, e->request_id.n, {id}});
+	if (more) splice_add(edits, &n, *more);
+	return splice_edits(line, splice_body(line), edits, n, CHUNK_NONE);
 }
 
-struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
-	return line_for(s, body, e, id, NULL);
+struct rope requests_line_for(const struct session *s, struct chunk line, const struct envelope *e, struct span id) {
+	return line_for(s, line, e, id, NULL);
 }
 
 const struct gate_row *requests_row(const struct client *c, const struct envelope *e) {
@@ -147,15 +143,18 @@ const struct gate_row *requests_row(const struct client *c, const struct envelop
 }
 
 /* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */
-static struct chunk under_id(struct session *s, struct span body, const struct envelope *e, const struct call *call) {
+static struct rope under_id(struct session *s, struct chunk line, const struct envelope *e, const struct call *call) {
+	struct span body = splice_body(line);
 	char raw[CALL_ID_MAX + 2];
 	struct handles_edit own;
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
 	if (s->calls.numbers) {
 		bool more = handles_edit(&s->calls, call->asker->id, requests_row(call->asker, e), e, &own);
-		return line_for(s, body, e, call_raw_id(&s->calls, call, raw), more ? &own.edit : NULL);
+		return line_for(s, line, e, call_raw_id(&s->calls, call, raw), more ? &own.edit : NULL);
 	}
-	return splice_string(body, inside ? SPAN_NONE : e->request_id, session_dialect(s)->request_id, call->id);
+	struct splice_edit id = splice_string(body, inside ? SPAN_NONE : e->request_id, session_dialect(s)->request_id,
+										  call->id);
+	return splice_edits(line, body, &id, 1, CHUNK_NONE);
 }
 
 bool requests_has_bad_timeout(struct client *c, const struct envelope *e) {
@@ -242,8 +241,9 @@ struct call *requests_send(struct client *c, struct session *s, struct chunk lin
 	if (!wake_for(c, s, e)) return NULL;
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, requests_timer);
 	if (call && put) put(&b, s, call->id, body);
-	struct chunk out = !call ? CHUNK_NONE : put ? notice_chunk(&b) : under_id(s, splice_body(line), e, call);
-	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
+	struct rope out = {0};
+	if (call) out = put ? rope_of(notice_chunk(&b)) : under_id(s, line, e, call);
+	if (!call || !out.n || !session_write_charged(s, &out, c->member.share)) {
 		if (call) call_end(&s->calls, call);
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
@@ -301,9 +301,11 @@ void requests_announce_line(struct session *s, struct client *c, const struct ga
 	tell_change(&call, span_of(value));
 }
 
-static struct chunk out_line(const struct session *s, struct chunk line, const struct envelope *e) {
-	struct span body = splice_body(line);
-	return session_dialect(s)->conversation_id ? requests_line_for(s, body, e, SPAN_NONE) : splice_line(line, body);
+/* Queue a line without an id. False: the child takes no input. */
+static bool pass(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	bool named = session_dialect(s)->conversation_id;
+	struct rope out = named ? requests_line_for(s, line, e, SPAN_NONE) : rope_of(splice_line(line, splice_body(line)));
+	return session_write_charged(s, &out, c->member.share);
 }
 
 bool requests_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
@@ -311,7 +313,7 @@ bool requests_pass_line(struct client *c, struct session *s, struct chunk line, 
 		notify_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
 	else if (!has_room(c, s, line.len, SPAN_NONE))
 		return false;
-	else if (!session_write_charged(s, out_line(s, line, e), true, c->member.share))
+	else if (!pass(c, s, line, e))
 		notify_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
 					s->name);
 	else

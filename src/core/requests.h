@@ -16,8 +16,8 @@ requests_put_fn requests_put; /* with this body */
 struct call *requests_send(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						   requests_put_fn *put, const char *body);
 /* Return the client's line for the child: under this raw id (absent: a line without one), and with the conversation
- * named if it is left out. data NULL without memory. */
-struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id);
+ * named if it is left out. Without memory it has no pieces. */
+struct rope requests_line_for(const struct session *s, struct chunk line, const struct envelope *e, struct span id);
 /* Announce the change as soon as the child confirms it. call may be NULL: there is nothing to announce. */
 void requests_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
 /* Send a line without an answer to the child. False: the client was notified. */

@@ -268,13 +268,13 @@ void session_drop_input(struct session *s) {
 	queue_free(&s->later);
 }
 
-static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own, struct share *payer) {
+static bool write_to(struct session *s, struct queue *q, struct rope *line, bool own, struct share *payer) {
 	bool here = session_has_child(s);
 	s->untouched = false;
 	if (!here) s->only_asked = false; /* the sender waits for the start, too */
-	if (!line.data) return false;     /* no memory for the line */
-	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(q, line.len))) {
-		chunk_drop(&line);
+	if (!line->n) return false;       /* no memory for the line */
+	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(q, line->len))) {
+		rope_drop(line);
 		return false;
 	}
 	bool empty = q->count == 0;
@@ -283,12 +283,17 @@ static bool write_to(struct session *s, struct queue *q, struct chunk line, bool
 	return true;
 }
 
-bool session_write_charged(struct session *s, struct chunk line, bool own, struct share *payer) {
-	return write_to(s, session_queue(s) == &s->later ? &s->later : &s->in, line, own, payer);
+static struct queue *queue_for_clients(struct session *s) {
+	return session_queue(s) == &s->later ? &s->later : &s->in;
+}
+
+bool session_write_charged(struct session *s, struct rope *line, struct share *payer) {
+	return write_to(s, queue_for_clients(s), line, true, payer);
 }
 
 bool session_write(struct session *s, struct chunk line, bool own) {
-	return session_write_charged(s, line, own, NULL);
+	struct rope one = rope_of(line);
+	return write_to(s, queue_for_clients(s), &one, own, NULL);
 }
 
 static void release_later(struct session *s) {
@@ -325,20 +330,22 @@ void session_step_waits(struct session *s) {
 	release_later(s);
 }
 
-bool session_answer(struct session *s, struct chunk line) {
+bool session_answer(struct session *s, struct rope *line) {
 	if (session_has_child(s)) return write_to(s, &s->in, line, true, NULL);
-	chunk_drop(&line);
+	rope_drop(line);
 	return false;
 }
 
 void session_must_write(struct session *s, struct chunk line) {
 	bool waits = session_has_child(s) && agent_hears(s->agent); /* else it ends soon anyway */
-	if (line.data && session_answer(s, line)) return;
+	struct rope one = rope_of(line);
+	if (one.n && session_answer(s, &one)) return;
 	if (waits) session_no_memory(s, "it cannot be answered");
 }
 
 bool session_write_first(struct session *s, struct chunk line) {
-	if (s->in.sent || !session_has_child(s)) return write_to(s, &s->in, line, true, NULL);
+	struct rope one = rope_of(line);
+	if (s->in.sent || !session_has_child(s)) return write_to(s, &s->in, &one, true, NULL);
 	s->untouched = false;
 	if (!queue_put_first(&s->in, line)) return false;
 	session_write_in(s);

@@ -249,11 +249,11 @@ static inline const struct queue *session_queue(const struct session *s) {
 /* Queue a line for the child, or for the next one if a start is wanted (session_wake()). own: beyond any limit. Takes
  * over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
-/* The same, charged to payer until the child has read it. */
-bool session_write_charged(struct session *s, struct chunk line, bool own, struct share *payer);
-/* Queue an answer to a request of the child. False if its input is closed: the next child, which may be wanted already,
- * has asked nothing. */
-bool session_answer(struct session *s, struct chunk line);
+/* The same beyond any limit, charged to payer until the child has read it. Takes the rope over. */
+bool session_write_charged(struct session *s, struct rope *line, struct share *payer);
+/* Queue an answer to a request of the child. Takes the rope over. False if its input is closed: the next child, which
+ * may be wanted already, has asked nothing. */
+bool session_answer(struct session *s, struct rope *line);
 /* Queue a line without which this child would wait indefinitely: without memory for it (or for the line itself), the
  * child is ended. */
 void session_must_write(struct session *s, struct chunk line);

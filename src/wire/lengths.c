@@ -180,14 +180,22 @@ static bool is_wide(uint32_t strings) {
 
 void lengths_use(struct lengths *l) {
 	lengths_in_use = NULL;
-	lengths_use_also(l);
+	(void)lengths_use_also(l);
 }
 
-void lengths_use_also(struct lengths *l) {
-	if (!l || (!l->n_values && !is_wide(l->strings))) return;
+struct lengths *lengths_use_also(struct lengths *l) {
+	struct lengths *before = lengths_in_use;
+	if (!l || (!l->n_values && !is_wide(l->strings))) return before;
+	for (const struct lengths *one = before; one; one = one->next)
+		if (one == l) return before;
 	l->next_value = 0;
-	l->next = lengths_in_use;
+	l->next = before;
 	lengths_in_use = l;
+	return before;
+}
+
+void lengths_use_again(struct lengths *before) {
+	lengths_in_use = before;
 }
 
 /* Return those of the line with this byte. */

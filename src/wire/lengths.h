@@ -33,7 +33,9 @@ bool lengths_step(struct lengths *l, size_t bytes);
 
 /* Use these lengths, and no others; NULL: none. The bytes of the line must not change meanwhile. */
 void lengths_use(struct lengths *l);
-void lengths_use_also(struct lengths *l); /* those of another line, too; not twice; NULL is allowed */
+/* Those of another line, too; NULL is allowed. Return the ones in use before, for lengths_use_again(). */
+struct lengths *lengths_use_also(struct lengths *l);
+void lengths_use_again(struct lengths *before);
 /* A line in use was copied, with other bytes in place of the `cut` bytes at `at`. Return the lengths of the copy;
  * NULL: none are in use, or no memory. */
 struct lengths *lengths_of_copy(const char *at, size_t cut, struct chunk copy);

@@ -24,27 +24,38 @@ struct chunk splice_replace(const char *p, size_t n, struct span old, const char
 }
 
 /* A value that is put in needs its key before it and a comma behind it. */
-struct chunk splice_string(struct span body, struct span old, const char *key, const char *text) {
-	const char *from = old.p ? old.p : (const char *)memchr(body.p, '{', body.n) + 1, *to = from + old.n;
-	const char *words[] = {old.p ? "" : "\"", old.p ? "" : key, old.p ? "\"" : "\":\"", text, old.p ? "\"" : "\","};
-	struct chunk parts[ARRAY_SIZE(words) + 3] = {{NULL, body.p, (size_t)(from - body.p)}};
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) parts[i + 1] = (struct chunk){NULL, words[i], strlen(words[i])};
-	parts[ARRAY_SIZE(words) + 1] = (struct chunk){NULL, to, (size_t)(body.p + body.n - to)};
-	parts[ARRAY_SIZE(words) + 2] = (struct chunk){NULL, "\n", 1};
-	return chunk_join(parts, ARRAY_SIZE(parts));
+struct splice_edit splice_string(struct span body, struct span old, const char *key, const char *text) {
+	static const struct span quote = {"\"", 1};
+	if (old.p) return (struct splice_edit){old.p, old.n, {quote, span_of(text), quote}};
+	const char *brace = memchr(body.p, '{', body.n);
+	return (struct splice_edit){brace + 1, 0, {quote, span_of(key), {"\":\"", 3}, span_of(text), {"\",", 2}}};
 }
 
-struct chunk splice_edits(struct span body, const struct splice_edit *edits, size_t n) {
+void splice_add(struct splice_edit *edits, size_t *n, struct splice_edit one) {
+	size_t i = (*n)++;
+	for (; i && edits[i - 1].at > one.at; i--) edits[i] = edits[i - 1];
+	edits[i] = one;
+}
+
+/* Return a piece of this chunk, borrowed; of bytes that are not in it, without its block. */
+static struct chunk piece(struct chunk of, const char *p, size_t n) {
+	bool within = of.data && p >= of.data && p + n <= of.data + of.len;
+	return (struct chunk){within ? of.block : NULL, p, n};
+}
+
+struct rope splice_edits(struct chunk line, struct span body, const struct splice_edit *edits, size_t n,
+						 struct chunk other) {
 	struct chunk parts[(1 + SPLICE_PARTS) * SPLICE_EDITS + 2];
 	size_t k = 0;
-	const char *from = body.p;
+	const char *from = body.p, *end = body.p + body.n;
+	bool ended = body.n && end[-1] == '\n';
 	for (size_t i = 0; i < n; i++) {
-		parts[k++] = (struct chunk){NULL, from, (size_t)(edits[i].at - from)};
-		for (size_t m = 0; m < SPLICE_PARTS; m++)
-			parts[k++] = (struct chunk){NULL, edits[i].parts[m].p, edits[i].parts[m].n};
+		parts[k++] = piece(line, from, (size_t)(edits[i].at - from));
+		for (size_t m = 0; m < SPLICE_PARTS; m++) parts[k++] = piece(other, edits[i].parts[m].p, edits[i].parts[m].n);
 		from = edits[i].at + edits[i].cut;
 	}
-	parts[k++] = (struct chunk){NULL, from, (size_t)(body.p + body.n - from)};
-	parts[k++] = CHUNK_STATIC("\n");
-	return chunk_join(parts, k);
+	if (!ended && end < line.data + line.len && *end == '\n') ended = ++end; /* of the same piece */
+	parts[k++] = piece(line, from, (size_t)(end - from));
+	if (!ended) parts[k++] = CHUNK_STATIC("\n");
+	return rope_make(parts, k);
 }

@@ -613,6 +613,25 @@ class Open(Upgrade):
         self.assertEqual(len(child.answers("p1")), 1)
         self.assertEqual(len(a.seen(type="control_request")), 1)
 
+    def test_a_long_permission(self):
+        """A part of the question was read by one client, and a part of the answer by the child."""
+        d, agent = self.start()
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        text = "x" * (8 << 20)
+        child.print(perm("p1", text))
+        asked = b.wait(type="control_request")
+        self.assertEqual(asked["request.input.command"], text)
+        self.upgrade(d)
+        self.assertTrue(a.wait(type="control_request").raw == asked.raw)
+        self.assertTrue(d.attached("s", "c").wait(type="control_request").raw == asked.raw)
+        child.pause()
+        b.send(ok(asked["request_id"], {"behavior": "allow"}))
+        b.event("settled")
+        self.upgrade(d)
+        child.resume()
+        self.assertEqual(child.answer("p1")["response.response.updatedInput"], {"command": text})
+
     def test_permission_for_whoever_comes(self):
         d, agent = self.start(profile={"permission_wait": "30s"})
         a = d.attached("s", "a", approve=False)

@@ -119,6 +119,67 @@ START_TEST(the_end_of_a_turn_withdraws_its_requests) {
 }
 END_TEST
 
+#define LONG ((size_t)300000)
+#define LONG_ASK(id)                                                                                                   \
+	"{\"type\":\"control_request\",\"request_id\":\"" id "\",\"request\":{\"subtype\":\"can_use_tool\",\"input\":"     \
+	"{\"command\":\"%s\"},\"tool_name\":\"Bash\"}}\n"
+#define LONG_ALLOW                                                                                                     \
+	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"response\":{\"behavior\":\"allow\"%s},"    \
+	"\"request_id\":\"%s\"}}\n"
+
+/* A question, its answer and a question again to a client that comes later: other bytes in place of the id, and no copy
+ * of what is long. given: the answer has an input of its own; else it gets that of the question. */
+static void ask_at_length(bool given) {
+	struct client *c = world_enter();
+	size_t n;
+	char *pad = calloc(1, LONG + 1), *line, *want, *got;
+	memset(pad, 'x', LONG);
+	free(world_said_whole(c, &n));
+	line = str_printf(LONG_ASK("k1"), pad);
+	world_prints(line);
+	const struct pending *p = asked();
+	struct block *question = p->line.block;
+	ck_assert(p->shown.n == 2 && p->shown.parts[1].block == question);
+	_cleanup_free_ char *id = str_dup(p->id);
+	for (int later = 0; later < 2; later++) {
+		if (later) c = world_enter();
+		got = world_said_whole(c, &n);
+		want = str_printf("{\"type\":\"control_request\",\"request_id\":\"%s\",%s", id, strstr(line, "\"request\":"));
+		ck_assert(strstr(got, want));
+		free(got);
+		free(want);
+	}
+	free(line);
+	block_ref(question);
+	_cleanup_free_ char *input = given ? str_printf(",\"updatedInput\":{\"command\":\"y%s\"}", pad) : str_dup("");
+	line = str_printf(LONG_ALLOW, input, id);
+	world_sends(c, line);
+	ck_assert_uint_eq(world_views(given ? NULL : question), 1);
+	got = world_written_whole(&n);
+	want = str_printf("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"response\":{\"behavior\":"
+					  "\"allow\",\"updatedInput\":{\"command\":\"%s%s\"}},\"request_id\":\"k1\"}}\n",
+					  given ? "y" : "", pad);
+	ck_assert(n == strlen(want) && memcmp(got, want, n) == 0);
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+	ck_assert_uint_eq(question->refs, 1); /* all that was sent is freed */
+	block_unref(question);
+	free(got);
+	free(want);
+	free(line);
+	free(pad);
+}
+
+START_TEST(a_long_answer_is_not_copied) {
+	ask_at_length(true);
+}
+END_TEST
+
+START_TEST(a_long_question_is_not_copied) {
+	ask_at_length(false);
+}
+END_TEST
+
 RUN_TESTS_WITH(world_begin, world_end, "asks", the_first_answer_wins, only_asked_clients_answer,
 			   a_client_that_comes_later_is_asked, no_answer_is_no, rules_come_before_clients,
-			   the_child_withdraws_its_request, the_end_of_a_turn_withdraws_its_requests)
+			   a_long_answer_is_not_copied, a_long_question_is_not_copied, the_child_withdraws_its_request,
+			   the_end_of_a_turn_withdraws_its_requests)

@@ -108,6 +108,42 @@ START_TEST(a_client_that_left_gets_no_answer) {
 }
 END_TEST
 
-RUN_TESTS_WITH(world_begin, world_end, "requests", a_request_goes_out_under_an_id_of_the_daemon, one_id_is_open_once,
-			   a_timeout_is_an_answer, a_change_is_announced_after_its_timeout, a_client_has_a_limit,
-			   a_sleeping_session_answers_nothing, a_client_that_left_gets_no_answer)
+/* A long request and its long answer get other ids, and are not copied. */
+START_TEST(long_lines_are_not_copied) {
+	static const size_t size = 300000;
+	struct client *c = world_enter();
+	size_t n;
+	char *pad = calloc(1, size + 1);
+	memset(pad, 'x', size);
+	free(world_said_whole(c, &n));
+	char *line = str_printf(
+		"{\"type\":\"control_request\",\"request\":{\"subtype\":\"get_context_usage\",\"pad\":\"%s\"},"
+		"\"request_id\":\"mine\"}\n",
+		pad);
+	world_sends(c, line);
+	ck_assert_uint_eq(world_views(NULL), 1);
+	char *got = world_written_whole(&n);
+	size_t before = (size_t)(strstr(line, "\"mine\"") - line);
+	ck_assert(n > before && memcmp(got, line, before) == 0);
+	world_value(got + before - strlen("\"request_id\":"), "request_id", id, sizeof id);
+	free(got);
+	free(line);
+	line = str_printf("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%s\","
+					  "\"response\":{\"pad\":\"%s\"}}}\n",
+					  id, pad);
+	world_prints(line);
+	got = world_said_whole(c, &n);
+	char *want = str_printf(
+		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"mine\","
+		"\"response\":{\"pad\":\"%s\"}}}\n",
+		pad);
+	ck_assert(n == strlen(want) && memcmp(got, want, n) == 0);
+	char *all[] = {got, want, line, pad};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) free(all[i]);
+}
+END_TEST
+
+RUN_TESTS_WITH(world_begin, world_end, "requests", long_lines_are_not_copied,
+			   a_request_goes_out_under_an_id_of_the_daemon, one_id_is_open_once, a_timeout_is_an_answer,
+			   a_change_is_announced_after_its_timeout, a_client_has_a_limit, a_sleeping_session_answers_nothing,
+			   a_client_that_left_gets_no_answer)

@@ -12,7 +12,9 @@
 #include "core/session_parts.h"
 #include "core/sessions.h"
 
+#include "base/buf.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "harness.h"
 #include "plenum/protocol.h"
 
@@ -185,6 +187,46 @@ static inline const char *world_written(void) {
 	ssize_t n = read(world.in, world.written, sizeof world.written - 1);
 	world.written[n > 0 ? n : 0] = 0;
 	return world.written;
+}
+
+/* Return how many pieces of the lines for the child are views of this block; NULL: of any block, if they are long. */
+static inline size_t world_views(const struct block *of) {
+	const struct queue *q = &world.session->in;
+	size_t n = 0;
+	for (size_t i = 0; i < q->count; i++) {
+		struct chunk piece = q->ring[(q->first + i) & (q->cap - 1)].piece;
+		n += of ? piece.block == of : piece.len >= ROPE_VIEW;
+	}
+	return n;
+}
+
+/* Return all that the child was written since the last call, also a long line; the caller frees. */
+static inline char *world_written_whole(size_t *n) {
+	struct buf all = BUF_INIT(SIZE_MAX / 4);
+	char part[65536];
+	ssize_t r;
+	world_turn();
+	while ((r = read(world.in, part, sizeof part)) > 0) {
+		buf_put(&all, part, (size_t)r);
+		session_write_in(world.session);
+	}
+	return buf_steal(&all, n);
+}
+
+/* The same for a client. */
+static inline char *world_said_whole(const struct client *c, size_t *n) {
+	struct buf all = BUF_INIT(SIZE_MAX / 4);
+	const struct world_client *one = world.clients;
+	char part[65536];
+	ssize_t r;
+	world_turn();
+	while (one->c != c) one++;
+	while ((r = read(one->fd, part, sizeof part)) > 0) {
+		buf_put(&all, part, (size_t)r);
+		if (one->c->blocked) one->c->io.fn(one->c->io.arg, false, true);
+		world_turn();
+	}
+	return buf_steal(&all, n);
 }
 
 /* The child prints a line. */
