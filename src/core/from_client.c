@@ -183,6 +183,41 @@ static void refuse_line(struct client *c, struct span body, const struct message
 	if (needed) handshake_served(c);
 }
 
+/* The id's line was not checked. */
+static bool is_plain(struct span id) {
+	for (size_t i = 0; i < id.n; i++)
+		if (id.p[i] < ' ' || id.p[i] > '~' || id.p[i] == '\\') return false;
+	return id.p;
+}
+
+/* Return the beginning of a line, of at most n bytes. */
+static struct span beginning(struct span line, size_t n) {
+	return (struct span){line.p, MIN(line.n, n)};
+}
+
+/* Refuse a line of which only the beginning is here, or is read. */
+static void refuse_by_head(struct client *c, struct span text, const char *code, const char *error, size_t size) {
+	struct span first = beginning(text, LINES_HEAD);
+	struct head h;
+	c->dialect->read_head((struct chunk){NULL, first.p, first.n}, &h);
+	struct span id = is_plain(h.id) ? h.id : SPAN_NONE;
+	bool needed = handshake_arrives_broken(c, text.p, text.n);
+	if (mentions_attach(c, text.p, text.n)) client_choose(c);
+	if (id.p && h.kind == LINE_REQUEST && size)
+		notify_fail(c, id, code, "%s: it has %zu bytes", error, size); /* the client waits for it */
+	else if (id.p && h.kind == LINE_REQUEST)
+		notify_fail(c, id, code, "%s", error);
+	else
+		notify_complain_of_line(c, id, code, error, size);
+	if (needed) handshake_served(c);
+}
+
+/* A long line is not read once more for its id: that would be a long turn. */
+static void refuse_long_line(struct client *c, struct span body, const char *code, const char *error) {
+	c->world->bad_lines++;
+	refuse_by_head(c, beginning(body, LIMITS_REFUSED), code, error, 0);
+}
+
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
 
 /* Nothing is translated. */
@@ -354,7 +389,9 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
 				  : c->dialect->check(body.p, body.n, &m, &rewritten, &unread, &id);
 	const char *code = m.code ? m.code : PLENUM_E_BAD_LINE;
-	if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
+	if (!good && body.n > LIMITS_REFUSED)
+		refuse_long_line(c, body, code, error);
+	else if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
 		refuse_other(c, body, &m, id, code, other);
 	else if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
@@ -390,13 +427,6 @@ static void on_line(struct client *c, struct chunk line) {
 	line_over(c);
 }
 
-/* The id's line was not checked. */
-static bool is_plain(struct span id) {
-	for (size_t i = 0; i < id.n; i++)
-		if (id.p[i] < ' ' || id.p[i] > '~' || id.p[i] == '\\') return false;
-	return id.p;
-}
-
 static const char *why_skipped(const struct client *c, struct error *why) {
 	static const char unused[] = "nothing of it was used";
 	switch (c->starved) {
@@ -416,18 +446,8 @@ static const char *why_skipped(const struct client *c, struct error *why) {
 static void on_long_line(struct client *c, struct chunk head, size_t size) {
 	struct error why;
 	const char *code = why_skipped(c, &why);
-	struct head h;
 	client_begin(c, (struct span){head.data, head.len});
-	c->dialect->read_head(head, &h);
-	struct span id = h.id;
-	bool needed = handshake_arrives_broken(c, head.data, head.len);
-	if (mentions_attach(c, head.data, head.len)) client_choose(c);
-	if (!is_plain(id)) id = SPAN_NONE;
-	if (id.p && h.kind == LINE_REQUEST)
-		notify_fail(c, id, code, "%s: it has %zu bytes", why.text, size); /* the client waits for it */
-	else
-		notify_complain_of_line(c, id, code, why.text, size);
-	if (needed) handshake_served(c);
+	refuse_by_head(c, (struct span){head.data, head.len}, code, why.text, size);
 }
 
 /* The client's input is not read any more; its unread output is dropped. */

@@ -191,7 +191,7 @@ static bool check_object(struct message_check *k) {
 /* A refused line may still be answered under its id, if that is valid JSON. */
 static void salvage(struct message_check *k) {
 	struct envelope e;
-	if (!jsonrpc_scan(k->p, k->n, &e, k->rules->conversation)) return;
+	if (k->n > LIMITS_REFUSED || !jsonrpc_scan(k->p, k->n, &e, k->rules->conversation)) return;
 	if (!jsonrpc_is_id(e.request_id) || !valid_span(e.request_id)) return;
 	k->request_id = e.request_id;
 	if (e.type.p) k->m.kind = MESSAGE_REQUEST;

@@ -38,6 +38,7 @@ struct limits {
 #define LIMITS_WORDS ((size_t)4096)                 /* entries of a list in a plenum_ request: args, env, types, ... */
 #define LIMITS_REQUEST LIMITS_MIB                   /* bytes of a plenum_ request */
 #define LIMITS_CALL LIMITS_MIB                      /* bytes of a line that runs a tool: the daemon judges it */
+#define LIMITS_REFUSED (10 * LIMITS_MIB)            /* bytes of a refused line that is read once more for its id */
 #define LIMITS_VALUES ((size_t)16 * 1024)           /* JSON values of a plenum_ request: each may take 400 bytes */
 #define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024)     /* bytes of all hooks of a session */
 #define LIMITS_TIMEOUT_MS ((int64_t)60 * 60 * 1000) /* longest plenum_timeout_ms */

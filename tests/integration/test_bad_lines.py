@@ -193,6 +193,16 @@ class BadLineTest(Case):
         self.child.print(line + b"\n")
         self.assertEqual(self.a.wait(lambda m: m.raw.startswith(b'{"type":"assistant"')).raw, line)
 
+    def test_a_long_one_is_answered_from_its_beginning(self):
+        """It is not read once more for an id."""
+        pad = b"x" * (11 << 20)
+        for first, last, rid in ((b'"request_id":"near",', b"", "near"), (b"", b',"request_id":"far"', None)):
+            self.a.raw(b'{"type":"control_request",' + first + b'"request":{"subtype":"mcp_status","pad":"' + pad + b'",}' +
+                       last + b"}\n")
+            self.lines += 1
+            self.refusal(self.a, rid)
+        self.good()
+
     def test_lines_are_counted_with_blank_ones(self):
         self.a.raw(b"\n\r\n  \n")
         self.lines += 3

@@ -252,7 +252,8 @@ static bool give_verdict(struct message_check *k, bool good) {
 static bool refuse_json(struct message_check *k, const char *text, size_t at) {
 	bool too_many = text == too_many_members;
 	error_set(&k->error, "%s (byte %zu of the line)", text, at + 1);
-	if (scan_envelope(k->p, k->n, &k->m.env)) { /* it may still be answered under its id, if that is valid JSON */
+	/* it may still be answered under its id, if that is valid JSON */
+	if (k->n <= LIMITS_REFUSED && scan_envelope(k->p, k->n, &k->m.env)) {
 		k->m.kind = kind_of(k->m.env.type);
 		k->request_id = readable_id(&k->m.env);
 		if (k->request_id.p && !valid_span(k->request_id)) k->request_id = SPAN_NONE;
