@@ -13,7 +13,6 @@
 #include "plenum/protocol.h"
 #include "wire/limits.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
@@ -528,14 +527,6 @@ static void on_refused(struct session *s, struct chunk line) {
 	}
 }
 
-static void tell_applied(struct session *s) {
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", PLENUM_M_APPLIED);
-	notice_flag(&b, "value", true);
-	notify_session(s, notice_end(&b));
-}
-
 void handshake_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
 	struct handshake *in = state_of(s);
 	bool first = in->first_of_child, ok = session_dialect(s)->succeeded(e);
@@ -560,7 +551,7 @@ void handshake_answered(struct session *s, struct call *call, struct chunk line,
 	if (first || span_is_true(hooks_of(s)->applied(e)) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
 		registry_was_taken(&s->registry, in->sent);
-		if (later) tell_applied(s);
+		if (later) notify_changed(s, PLENUM_M_APPLIED, span_of("true"), NULL);
 	} else {
 		in->ignores = true;
 	}
@@ -806,16 +797,6 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	list_add_tail(&state_of(s)->waiters, &w->node);
 }
 
-/* Keep the first client's other members: every later initialize repeats them. */
-static bool keep_first(const struct session *s, struct chunk line) {
-	struct handshake *in = s->handshake;
-	struct envelope e;
-	in->first = chunk_copy(line.data, line.len);
-	if (!in->first.data || !session_dialect(s)->scan(in->first.data, in->first.len, &e)) return false;
-	in->request = e.request;
-	return true;
-}
-
 static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
 	struct handshake *in = state_of(s);
 	struct error error;
@@ -861,9 +842,14 @@ void handshake_initialize(struct client *c, struct session *s, struct chunk line
 	struct span hooks = span_member(e->request, d->hooks);
 	struct handshake *in = state_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
-	if (first && !keep_first(s, line)) {
-		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
-		return;
+	if (first) { /* keep the first client's other members: every later initialize repeats them */
+		struct envelope own;
+		in->first = chunk_copy(line.data, line.len);
+		if (!in->first.data || !session_dialect(s)->scan(in->first.data, in->first.len, &own)) {
+			notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+			return;
+		}
+		in->request = own.request;
 	}
 	c->attachment->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(d, in->request, e->request);

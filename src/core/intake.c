@@ -35,7 +35,9 @@ static bool same_client(const struct session *s, const struct prompt *p, struct 
 
 static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
 	struct buf b = NOTICE_INIT;
-	if (c->filter.quiet) return;
+	/* A sender that named none has nothing by which it would recognize the result. */
+	bool named = old.p && !span_same(old, span_of("null")) && !span_same(old, span_of("\"\""));
+	if (!named || c->filter.quiet) return;
 	notice_begin(&b, PLENUM_EV_CHANGED, c->attachment->session->name);
 	notice_text(&b, "what", "uuid");
 	notice_raw(&b, "was", old);
@@ -217,11 +219,6 @@ static bool has_no_turn(struct client *c, const struct session *s, const struct 
 	return true;
 }
 
-/* Return true if the uuid is one by which its sender can recognize the result. */
-static bool names_one(struct span uuid) {
-	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
-}
-
 /* Return the line under a uuid: the sender's own, or `fresh` if that is not empty. */
 static struct rope own_line(const struct session *s, struct chunk line, struct span uuid, const char *fresh) {
 	struct span body = splice_body(line);
@@ -296,7 +293,7 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 		notify_refuse(c, m, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	if (*fresh && names_one(e->uuid)) tell_fresh_uuid(c, e->uuid, fresh);
+	if (*fresh) tell_fresh_uuid(c, e->uuid, fresh);
 	session_used(s);
 	if (!hold) {
 		send_prompt(s, p, &out, c->member.share);
@@ -304,7 +301,7 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 	}
 	prompt_hold(&s->prompts, p, out.parts[0], c->member.share);
 	p->needs = handshake_needs(s, c);
-	if (queued) notify_prompt(s, "prompt_held", p, c);
+	if (queued) notify_changed_text(s, "prompt_held", p->uuid, c);
 }
 
 /* --- withdrawal --------------------------------------------------------------------------------------------------- */

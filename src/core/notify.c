@@ -77,16 +77,13 @@ void notify_refuse(struct client *c, const struct message *m, const char *code, 
 		post_error_event(c, SPAN_NONE, uuid, code, text, 0);
 }
 
-static bool is_private_to(const struct session *s, const struct client *c) {
-	return session_is_private(s) && !client_is_ours(c);
-}
-
 void notify_subscribers(struct session *s, struct chunk notice) {
 	struct router *r = s->world;
 	struct client *c;
 	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
-			if (c->subscribed && !router_is_in(c, s) && !is_private_to(s, c)) client_tell(c, chunk_ref(notice));
+			if (!c->subscribed || router_is_in(c, s) || (session_is_private(s) && !client_is_ours(c))) continue;
+			client_tell(c, chunk_ref(notice));
 		}
 	}
 	chunk_drop(&notice);
@@ -153,20 +150,24 @@ void notify_put_by(struct buf *b, const struct client *c) {
 }
 
 void notify_stopping(struct session *s, const struct client *by, bool kill_now) {
-	struct buf b = NOTICE_INIT;
-	if (!s->agent || (s->stopping && !kill_now)) return;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "stopping");
-	notice_text(&b, "value", kill_now ? "kill" : "graceful");
-	notify_put_by(&b, by);
-	notify_session(s, notice_end(&b));
+	if (s->agent && (!s->stopping || kill_now)) notify_changed_text(s, "stopping", kill_now ? "kill" : "graceful", by);
 }
 
-void notify_prompt(struct session *s, const char *what, const struct prompt *p, const struct client *by) {
+void notify_changed(struct session *s, const char *what, struct span value, const struct client *by) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", what);
-	notice_text(&b, "value", p->uuid);
+	notice_raw(&b, "value", value);
 	if (by) notify_put_by(&b, by);
 	notify_session(s, notice_end(&b));
+}
+
+void notify_changed_text(struct session *s, const char *what, const char *value, const struct client *by) {
+	struct buf b = NOTICE_INIT;
+	str_put_json(&b, value, strlen(value));
+	if (b.failed)
+		notify_session(s, CHUNK_NONE); /* a line says that a notice was lost */
+	else
+		notify_changed(s, what, (struct span){b.data, b.len}, by);
+	buf_free(&b);
 }

@@ -36,5 +36,6 @@ void notify_put_by(struct buf *b, const struct client *c);               /* ,"by
 void notify_stopping(struct session *s, const struct client *by, bool kill_now);
 void notify_put_where(struct buf *b, const struct client *c);
 void notify_wake(struct session *s); /* the tape has a new line */
-/* Notify the clients of a prompt that was queued or cancelled; by: may be NULL. */
-void notify_prompt(struct session *s, const char *what, const struct prompt *p, const struct client *by);
+/* Announce a change to all clients of the session. value: JSON; by: the client that made it, or NULL. */
+void notify_changed(struct session *s, const char *what, struct span value, const struct client *by);
+void notify_changed_text(struct session *s, const char *what, const char *value, const struct client *by);

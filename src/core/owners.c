@@ -118,15 +118,10 @@ bool owners_restore_guards(struct session *s, const char *guards) {
 }
 
 bool owners_clear_lost(struct session *s, const struct client *by) {
-	struct buf b = NOTICE_INIT;
 	if (!guards_clear(&s->registry)) return false;
 	log_warn("session %s: client %llu (uid %u, pid %d) goes on without the guards that were lost", s->name,
 			 (unsigned long long)by->id, by->peer.uid, by->peer.pid);
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "guards_lost");
-	notice_flag(&b, "value", false);
-	notify_put_by(&b, by);
-	notify_session(s, notice_end(&b));
+	notify_changed(s, "guards_lost", span_of("false"), by);
 	session_changed(s);
 	return true;
 }

@@ -5,7 +5,6 @@
 #include "core/notify.h"
 
 #include "base/log.h"
-#include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/limits.h"
 #include "wire/splice.h"
@@ -61,17 +60,6 @@ void requests_fail(struct call *call, const char *code, const char *text) {
 	call_end(&s->calls, call);
 }
 
-static void tell_change(const struct call *call, struct span value) {
-	struct session *s = call->session;
-	struct client *c = call->asker;
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", call->what);
-	notice_raw(&b, "value", value);
-	if (c) notify_put_by(&b, c);
-	notify_session(s, notice_end(&b));
-}
-
 void requests_pass_answer(const struct call *call, struct chunk line, const struct envelope *e) {
 	struct span id = e->inner_request_id;
 	struct splice_edit own = {id.p, id.n, {span_of(call->asker_id)}};
@@ -96,7 +84,7 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
 			snapshot_model(&s->snapshot, r.model);
 		}
 		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);
-		tell_change(call, told);
+		notify_changed(s, call->what, told, call->asker);
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);
 	}
@@ -164,12 +152,6 @@ bool requests_has_bad_timeout(struct client *c, const struct envelope *e) {
 	notify_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
 				"`plenum_timeout_ms` must be a whole number of milliseconds, 1 to %lld", (long long)LIMITS_TIMEOUT_MS);
 	return true;
-}
-
-static int64_t timeout_of(const struct session *s, const struct envelope *e) {
-	int64_t ms;
-	struct span wanted = span_member(e->request, "plenum_timeout_ms");
-	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
 }
 
 /* Return true for an interrupt, which is subject to no limit: one of each client at a time. */
@@ -250,7 +232,9 @@ struct call *requests_send(struct client *c, struct session *s, struct chunk lin
 	}
 	share_begin(&call->charge, &c->member, urgent);
 	call->child = session_writes_to(s);
-	loop_timer_set(&call->timer, timeout_of(s, e));
+	int64_t ms;
+	bool own = span_int(span_member(e->request, "plenum_timeout_ms"), &ms) && ms > 0;
+	loop_timer_set(&call->timer, own ? ms : s->profile->control_timeout);
 	return call;
 }
 
@@ -295,10 +279,9 @@ void requests_announce_change(struct call *call, const struct gate_row *row, con
 }
 
 void requests_announce_line(struct session *s, struct client *c, const struct gate_row *row, struct span body) {
-	struct call call = {.session = s, .asker = c, .what = row->what};
 	while (body.n && *body.p != '{') body.p++, body.n--;
 	_cleanup_free_ char *value = shown_value(row, body);
-	tell_change(&call, span_of(value));
+	notify_changed(s, row->what, span_of(value), c);
 }
 
 /* Queue a line without an id. False: the child takes no input. */

@@ -4,7 +4,6 @@
 #include "core/status.h"
 
 #include "base/str.h"
-#include "plenum/protocol.h"
 
 #include <string.h>
 
@@ -18,21 +17,18 @@ static struct session *other_holder(const struct session *s, const char *id) {
 	return NULL;
 }
 
-/* Clients of the one session may know nothing of the other (trust_is_closed_to()). */
-static void kill_second(struct session *s, const struct session *other) {
-	struct error why;
-	bool hidden = s->made_by || (session_is_private(other) && !session_is_private(s));
-	router_in_use_text(&why, hidden ? NULL : other->name);
-	session_kill_second(s, other, why.text);
-}
-
 /* A resume that reports another id than requested: remember both; the next start tries the one known to exist first. A
  * later change (/clear) is the child's own and true. */
 static void learn(struct session *s, struct span id, bool asked_for) {
 	_cleanup_free_ char *text = span_dup(id, NULL);
 	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
 	struct session *other = other_holder(s, text);
-	if (other) kill_second(s, other);
+	if (other) { /* clients of the one session may know nothing of the other (trust_is_closed_to()) */
+		struct error why;
+		bool hidden = s->made_by || (session_is_private(other) && !session_is_private(s));
+		router_in_use_text(&why, hidden ? NULL : other->name);
+		session_kill_second(s, other, why.text);
+	}
 	if (s->broken == BROKEN_SECOND) return;
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool first = !s->progress.said_init && asked && !(s->launch.fork && !s->conversation_id);
@@ -42,12 +38,7 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	session_set_conversation(s, text);
 	snapshot_forget_init(&s->snapshot);
 	status_publish_now(s);
-	if (!another) return;
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "conversation_id");
-	notice_text(&b, "value", s->conversation_id);
-	notify_session(s, notice_end(&b));
+	if (another) notify_changed_text(s, "conversation_id", s->conversation_id, NULL);
 }
 
 void steps_learn_conversation(struct session *s, struct span id) {

@@ -408,7 +408,7 @@ void turns_failed(struct session *s, const struct session_exit *e, const char *t
 
 void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
-	notify_prompt(s, "prompt_cancelled", p, by);
+	notify_changed_text(s, "prompt_cancelled", p->uuid, by);
 	if (call && call->asker) {
 		struct buf b = NOTICE_INIT;
 		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
