@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "verbs/attach.h"
 
-#include "base/log.h"
 #include "base/str.h"
 #include "core/asks.h"
 #include "core/attachment.h"
@@ -33,8 +32,7 @@ static bool flag(const struct request *q, const char *member, bool otherwise) {
 	return value ? json_is_true(value) : otherwise;
 }
 
-/* --- properties of the attachment
- * ----------------------------------------------------------------------------------- */
+/* --- properties of the attachment -------------------------------------------------------------------------------- */
 
 static bool one_of(struct request *q, const char *member, const char *const *values) {
 	const char *value = text(q, member);
@@ -55,22 +53,15 @@ static const char *const creates[] = {"auto", "never", "new", NULL};
 static bool take_tools(struct request *q, struct attachment *a, const json_t *tools) {
 	size_t i;
 	json_t *tool;
-	if (!json_is_array(tools)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"NAME\",...]}");
-		return false;
-	}
+	if (!json_is_array(tools))
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"NAME\",...]}");
 	if (!reply_list_ok(q, "approve.tools", json_array_size(tools))) return false;
 	names_free(&a->tools);
 	a->by_tool = true;
 	json_array_foreach(tools, i, tool) {
-		if (!json_is_string(tool)) {
-			reply_error(q, PLENUM_E_BAD_REQUEST, "`approve.tools` must hold strings");
-			return false;
-		}
-		if (!names_add(&a->tools, json_string_value(tool), json_string_length(tool))) {
-			reply_error(q, PLENUM_E_INTERNAL, "out of memory");
-			return false;
-		}
+		if (!json_is_string(tool)) return reply_error(q, PLENUM_E_BAD_REQUEST, "`approve.tools` must hold strings");
+		if (!names_add(&a->tools, json_string_value(tool), json_string_length(tool)))
+			return reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 	}
 	return true;
 }
@@ -86,10 +77,9 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 		a->by_tool = false;
 	}
 	if (wants && !trust_may_approve(q->router, q->client)) {
-		if (approve) {
-			reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s", trust_why(q->router, q->client));
-			return false;
-		}
+		if (approve)
+			return reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s",
+							   trust_why(q->router, q->client));
 		wants = false;
 	}
 	if (approve) a->asked_approve = wants;
@@ -111,8 +101,7 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 		if (kind != LINE_OTHER) {
 			f->kinds |= 1U << kind;
 		} else if (!names_add(&f->others, name, strlen(name))) {
-			reply_error(q, PLENUM_E_INTERNAL, "out of memory");
-			return false;
+			return reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		}
 	}
 	return true;
@@ -121,8 +110,8 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 static bool name_ok(struct request *q) {
 	const char *name = text(q, "name");
 	if (!name || strlen(name) <= NAME_MAX_BYTES) return true;
-	reply_error(q, PLENUM_E_BAD_REQUEST, "`name` may have %d bytes, this one has %zu", NAME_MAX_BYTES, strlen(name));
-	return false;
+	return reply_error(q, PLENUM_E_BAD_REQUEST, "`name` may have %d bytes, this one has %zu", NAME_MAX_BYTES,
+					   strlen(name));
 }
 
 bool attach_name(struct request *q) {
@@ -134,7 +123,7 @@ bool attach_name(struct request *q) {
 	return true;
 }
 
-static bool apply(struct request *q, struct attachment *a, bool fresh) {
+bool attach_apply(struct request *q, struct attachment *a, bool fresh) {
 	struct client_filter *f = &q->client->filter;
 	const char *role = text(q, "role"), *lag = text(q, "on_lag");
 	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
@@ -147,12 +136,7 @@ static bool apply(struct request *q, struct attachment *a, bool fresh) {
 	return attach_name(q);
 }
 
-bool attach_apply(struct request *q, struct attachment *a) {
-	return apply(q, a, false);
-}
-
-/* --- start of reading
- * ----------------------------------------------------------------------------------------------- */
+/* --- start of reading -------------------------------------------------------------------------------------------- */
 
 struct start {
 	uint64_t seq;
@@ -191,9 +175,9 @@ static bool find_start(struct request *q, const struct dialect *d, const struct 
 		uint64_t after = tape_after_uuid(t, d, uuid);
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {
-		reply_error(q, PLENUM_E_BAD_REQUEST,
-					"`replay` must be \"none\", \"all\", {\"last\":N}, {\"after\":SEQ} or {\"after_uuid\":\"...\"}");
-		return false;
+		return reply_error(
+			q, PLENUM_E_BAD_REQUEST,
+			"`replay` must be \"none\", \"all\", {\"last\":N}, {\"after\":SEQ} or {\"after_uuid\":\"...\"}");
 	}
 	return true;
 }
@@ -225,8 +209,7 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 }
 
 static bool no_memory(struct request *q) {
-	reply_error(q, PLENUM_E_INTERNAL, "out of memory");
-	return false;
+	return reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 }
 
 static bool add_all(struct words *w, const json_t *array) {
@@ -243,11 +226,9 @@ static bool add_env(struct request *q, struct words *w) {
 		bool good = *key && !strchr(key, '=') && json_is_string(value) &&
 					strlen(json_string_value(value)) == json_string_length(value);
 		_cleanup_free_ char *word = good ? str_printf("%s=%s", key, json_string_value(value)) : NULL;
-		if (!good) {
-			reply_error(q, PLENUM_E_BAD_REQUEST, "`env` must hold names without = and string values; %.100s is not so",
-						key);
-			return false;
-		}
+		if (!good)
+			return reply_error(q, PLENUM_E_BAD_REQUEST,
+							   "`env` must hold names without = and string values; %.100s is not so", key);
 		if (!word || !words_add(w, word)) return no_memory(q);
 	}
 	return true;
@@ -288,23 +269,15 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 	const char *asked = text(q, "resume");
 	if (!take_resume(q, asked, l)) return false;
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
-	if (asked && !*asked) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
-		return false;
-	}
-	if (l->fork && !p->dialect->fork_flag) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of profile %s cannot fork a conversation", p->name);
-		return false;
-	}
-	if (l->fork && !l->resume && !l->has_argv) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
-		return false;
-	}
+	if (asked && !*asked)
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
+	if (l->fork && !p->dialect->fork_flag)
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of profile %s cannot fork a conversation", p->name);
+	if (l->fork && !l->resume && !l->has_argv)
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
 	const char *cwd = text(q, "cwd");
-	if (cwd && cwd[0] != '/') {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
-		return false;
-	}
+	if (cwd && cwd[0] != '/')
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
 	l->cwd = cwd ? str_dup(cwd) : inquiry_usual_cwd(q->client, p);
 	if (!l->cwd) return no_memory(q);
 	if (!add_env(q, &l->env)) return false;
@@ -367,12 +340,11 @@ static bool room_for_session(struct request *q, const struct session *home) {
 	size_t n = 0;
 	for (const struct session *s = r->sessions; home && s; s = s->hh.next) n += s->made_by == home->id;
 	/* A process of an agent puts no other session to sleep and takes only a few places. */
-	if (home && (n >= HELPERS_MAX || pool_children(r) >= r->settings->max_children)) {
-		reply_error(q, PLENUM_E_TOO_MANY,
-					"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
-					HELPERS_MAX, n, home->name);
-		return false;
-	}
+	if (home && (n >= HELPERS_MAX || pool_children(r) >= r->settings->max_children))
+		return reply_error(
+			q, PLENUM_E_TOO_MANY,
+			"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
+			HELPERS_MAX, n, home->name);
 	const char *code = sessions_refused(q->router, q->client, &why);
 	if (code) reply_error(q, code, "%s", why.text);
 	return !code;
@@ -441,12 +413,11 @@ static bool wake(struct request *q, struct session *s) {
 	enum child_result result = session_wake_now(s, &error);
 	if (s->starting) starts_await(q->client, s, q->line, false);
 	if (result == CHILD_OK) return !s->starting;
-	reply_error(q,
-				s->lost_profile           ? PLENUM_E_NO_SUCH_PROFILE
-				: result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT
-										  : PLENUM_E_SPAWN_FAILED,
-				"%s", error.text);
-	return false;
+	return reply_error(q,
+					   s->lost_profile           ? PLENUM_E_NO_SUCH_PROFILE
+					   : result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT
+												 : PLENUM_E_SPAWN_FAILED,
+					   "%s", error.text);
 }
 
 static bool is_text(const struct request *q, const char *member, const char *is) {
@@ -664,17 +635,14 @@ static void apply_shim(struct request *q, struct attachment *a, bool created) {
 /* probe: the future attachment. */
 static bool may_own_servers(struct request *q, const struct attachment *probe) {
 	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || owners_may_register(probe)) return true;
-	reply_error(q, PLENUM_E_NOT_ALLOWED, OWNERS_SERVERS_TEXT "%s", owners_why_not(probe));
-	return false;
+	return reply_error(q, PLENUM_E_NOT_ALLOWED, OWNERS_SERVERS_TEXT "%s", owners_why_not(probe));
 }
 
 static bool servers_are_free(struct request *q, struct session *s, const struct attachment *probe) {
 	size_t i;
 	json_t *one;
-	if (json_array_size(json_object_get(q->body, "mcp_servers")) && !session_dialect(s)->hooks) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of session %s takes no MCP servers", s->name);
-		return false;
-	}
+	if (json_array_size(json_object_get(q->body, "mcp_servers")) && !session_dialect(s)->hooks)
+		return reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of session %s takes no MCP servers", s->name);
 	attach_name(q); /* the name may be that of an absent owner */
 	const char *as = owners_takes_up_as(probe);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
@@ -730,7 +698,7 @@ void attach_verb(struct request *q) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	if (!apply(q, a, true)) {
+	if (!attach_apply(q, a, true)) {
 		attachment_leave(c, "attach failed");
 		return;
 	}

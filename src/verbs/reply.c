@@ -39,13 +39,14 @@ void reply(struct request *q, struct buf *members) {
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 }
 
-void reply_error(struct request *q, const char *code, const char *fmt, ...) {
+bool reply_error(struct request *q, const char *code, const char *fmt, ...) {
 	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	notify_fail(q->client, q->id, code, "%s", text);
+	return false;
 }
 
 void reply_in_use(struct request *q, const struct session *holder, bool ending) {
@@ -190,9 +191,8 @@ static const char *type_name(char type) {
 static bool has_type(struct request *q, const struct member *m, const json_t *value) {
 	for (const char *t = m->types; *t; t++)
 		if (is_type(value, *t)) return true;
-	reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be %s%s%s", m->name, type_name(m->types[0]),
-				m->types[1] ? " or " : "", m->types[1] ? type_name(m->types[1]) : "");
-	return false;
+	return reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be %s%s%s", m->name, type_name(m->types[0]),
+					   m->types[1] ? " or " : "", m->types[1] ? type_name(m->types[1]) : "");
 }
 
 static const struct member *find_member(const struct member *members, const char *name) {
@@ -229,8 +229,7 @@ bool reply_peer_ok(struct request *q, enum least least, const char *what) {
 
 bool reply_list_ok(struct request *q, const char *member, size_t n) {
 	if (n <= LIMITS_WORDS) return true;
-	reply_error(q, PLENUM_E_TOO_MANY, "`%s` may have %zu entries, this one has %zu", member, LIMITS_WORDS, n);
-	return false;
+	return reply_error(q, PLENUM_E_TOO_MANY, "`%s` may have %zu entries, this one has %zu", member, LIMITS_WORDS, n);
 }
 
 bool reply_members_ok(struct request *q, const struct member *members) {
@@ -240,11 +239,9 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 	json_object_foreach_safe(q->body, next, key, value) {
 		if (strcmp(key, "subtype") == 0 || strcmp(key, "request_id") == 0) continue;
 		const struct member *m = find_member(members, key);
-		if (!m) {
-			reply_error(q, PLENUM_E_BAD_REQUEST,
-						"`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
-			return false;
-		}
+		if (!m)
+			return reply_error(q, PLENUM_E_BAD_REQUEST,
+							   "`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
 		if (json_is_null(value)) { /* like an absent one */
 			json_object_del(q->body, key);
 			continue;

@@ -33,7 +33,8 @@ struct member {
 
 /* Send the answer; members: built by notice_text() and the like, and the functions below. Frees them. */
 void reply(struct request *q, struct buf *members);
-void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Return false: `return reply_error(q, ...)`. */
+bool reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Refuse: another session has the requested conversation. ending: the answer says that it will soon be free. */
 void reply_in_use(struct request *q, const struct session *holder, bool ending);
 /* Refuse a session that does not exist, or whose profile is closed to the client. name: as written by the client,

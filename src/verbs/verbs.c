@@ -363,19 +363,10 @@ static void put_profile(struct buf *b, struct router *r, const struct profile *p
 	reply_end_entry(b, from);
 }
 
-static void put_clients(struct buf *b, const struct request *q) {
-	struct trust_view view = trust_view(q->router, q->client);
-	struct client *c;
-	reply_begin_list(b, "clients");
-	LIST_FOR_EACH (c, &q->router->clients, struct client, node) {
-		const struct attachment *a = c->attachment;
-		if (c == q->client || !a || trust_view_has(&view, a->session)) put_client(b, c);
-	}
-	reply_end_list(b);
-}
-
 static void status_daemon(struct request *q) {
 	struct router *r = q->router;
+	struct trust_view view = trust_view(r, q->client);
+	struct client *c;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	notice_text(&b, "version", PLENUM_VERSION);
 	notice_number(&b, "pid", getpid());
@@ -395,7 +386,12 @@ static void status_daemon(struct request *q) {
 	put_shares(&b, q);
 	put_leftovers(&b, q, NULL);
 	if (r->guards_lost && client_is_ours(q->client)) notice_flag(&b, "guards_lost", true);
-	put_clients(&b, q);
+	reply_begin_list(&b, "clients");
+	LIST_FOR_EACH (c, &r->clients, struct client, node) {
+		const struct attachment *a = c->attachment;
+		if (c == q->client || !a || trust_view_has(&view, a->session)) put_client(&b, c);
+	}
+	reply_end_list(&b);
 	reply(q, &b);
 }
 
@@ -502,21 +498,19 @@ static void put_pending(struct buf *b, const struct session *s, const struct pen
 	reply_end_entry(b, from);
 }
 
-static void put_pendings(struct buf *b, const struct session *s, size_t *room) {
-	struct pending *p;
-	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) put_pending(b, s, p, room);
-}
-
 static void verb_pending(struct request *q) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct session *one = NULL;
+	struct pending *p;
 	size_t room = LIMITS_MIB;
 	if (json_object_get(q->body, "session") && !(one = named_session(q))) return;
 	struct trust_view view = trust_view(q->router, q->client);
 	reply_begin_list(&b, "pending");
-	for (struct session *s = one ? one : q->router->sessions; s; s = one ? NULL : s->hh.next)
-		if (one || trust_view_has(&view, s)) put_pendings(&b, s, &room);
+	for (struct session *s = one ? one : q->router->sessions; s; s = one ? NULL : s->hh.next) {
+		if (!one && !trust_view_has(&view, s)) continue;
+		LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+			if (p->kind != ASK_HOOK && p->kind != ASK_MCP) put_pending(&b, s, p, &room);
+	}
 	reply_end_list(&b);
 	reply(q, &b);
 }
@@ -542,7 +536,7 @@ static void verb_register(struct request *q) {
 		reply_error(q, PLENUM_E_NOT_ATTACHED, "attach to a session first");
 		return;
 	}
-	if (!attach_apply(q, a)) return;
+	if (!attach_apply(q, a, false)) return;
 	/* Before its consequences, as with plenum_attach: a client that has read up to the answer has missed no request. */
 	struct buf b = NOTICE_INIT;
 	notice_text(&b, "session", a->session->name);
@@ -572,16 +566,14 @@ static void verb_subscribe(struct request *q) {
 
 static bool may_stop(struct request *q, const struct session *s) {
 	if (trust_may_stop(s, q->client)) return true;
-	reply_error(q, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
-	return false;
+	return reply_error(q, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
 }
 
 static bool read_how(struct request *q, bool *kill_now) {
 	const char *how = json_string_value(json_object_get(q->body, "how"));
 	*kill_now = how && strcmp(how, "kill") == 0;
 	if (!how || *kill_now || strcmp(how, "graceful") == 0) return true;
-	reply_error(q, PLENUM_E_BAD_REQUEST, "`how` must be \"graceful\" or \"kill\"");
-	return false;
+	return reply_error(q, PLENUM_E_BAD_REQUEST, "`how` must be \"graceful\" or \"kill\"");
 }
 
 static void verb_stop(struct request *q) {
@@ -690,8 +682,7 @@ static void verb_rename(struct request *q) {
 	reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 }
 
-/* --- lost guards
- * ---------------------------------------------------------------------------------------------------- */
+/* --- lost guards ------------------------------------------------------------------------------------------------- */
 
 static void clear_session(struct request *q, struct session *s, struct buf *cleared) {
 	if (owners_clear_lost(s, q->client)) reply_item(cleared, s->name);
@@ -898,29 +889,23 @@ static void put_capabilities(struct buf *b) {
 	reply_end_list(b);
 }
 
-static const struct verb *find_verb(struct span subtype) {
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (span_equals(subtype, verbs[i].name)) return &verbs[i];
-	return NULL;
-}
-
 /* Return true if the line can be parsed into a tree in little time and memory. */
 static bool is_small(struct request *q, struct span body) {
-	if (q->line.len > LIMITS_REQUEST) {
-		reply_error(q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", LIMITS_REQUEST,
-					q->line.len);
-		return false;
-	}
+	if (q->line.len > LIMITS_REQUEST)
+		return reply_error(q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu",
+						   LIMITS_REQUEST, q->line.len);
 	size_t n = span_values(body);
 	if (n <= LIMITS_VALUES) return true;
-	reply_error(q, PLENUM_E_TOO_MANY, "a plenum_ request may have %zu JSON values, this one has %zu", LIMITS_VALUES, n);
-	return false;
+	return reply_error(q, PLENUM_E_TOO_MANY, "a plenum_ request may have %zu JSON values, this one has %zu",
+					   LIMITS_VALUES, n);
 }
 
 void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e) {
 	struct request q = {.router = r, .client = c, .line = line, .id = e->request_id};
-	const struct verb *verb = find_verb(e->inner_subtype);
+	const struct verb *verb = NULL;
 	const char *error = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(verbs) && !verb; i++)
+		if (span_equals(e->inner_subtype, verbs[i].name)) verb = &verbs[i];
 	if (!verb) {
 		reply_error(&q, PLENUM_E_BAD_REQUEST, "there is no verb %.*s (plenum-protocol(7) lists them)",
 					(int)MIN(e->inner_subtype.n, (size_t)100), e->inner_subtype.p);
