@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,8 +46,7 @@ struct state {
 	void *arg;
 };
 
-/* --- The directory and its lock
- * ------------------------------------------------------------------------------------- */
+/* --- The directory and its lock ---------------------------------------------------------------------------------- */
 
 /* number: the errno of the last mkdir(), which may not matter if the directory exists. */
 static bool make_folders(const char *dir, int *number, struct error *error) {
@@ -261,24 +259,26 @@ static void put_seal(struct buf *b, size_t from) {
 	buf_printf(b, SEAL_BEFORE "%016" PRIx64 "\"}\n", sum_of(b->data + from, b->len - from));
 }
 
+/* The texts of a session, in their order in the file. */
+#define TEXT(member)                                                                                                   \
+	{ #member, offsetof(struct state_session, member) }
+static const struct {
+	const char *key;
+	size_t at;
+} texts[] = {TEXT(name), TEXT(profile), TEXT(cwd), TEXT(conversation_id), TEXT(previous_id), TEXT(guards),
+			 TEXT(mode), TEXT(timers),  TEXT(memo)};
+#undef TEXT
+
+static char **text_of(const struct state_session *s, size_t i) {
+	void *at = (char *)(uintptr_t)s + texts[i].at;
+	return at;
+}
+
 static void put_session(struct buf *b, const struct state_session *s) {
-	const struct {
-		const char *before, *text;
-	} texts[] = {
-		{"{\"name\":", s->name},
-		{",\"profile\":", s->profile},
-		{",\"cwd\":", s->cwd},
-		{",\"conversation_id\":", s->conversation_id},
-		{",\"previous_id\":", s->previous_id},
-		{",\"guards\":", s->guards},
-		{",\"mode\":", s->mode},
-		{",\"timers\":", s->timers},
-		{",\"memo\":", s->memo},
-	};
 	size_t from = b->len;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		buf_puts(b, texts[i].before);
-		put_text(b, texts[i].text);
+		buf_printf(b, "%c\"%s\":", i ? ',' : '{', texts[i].key);
+		put_text(b, *text_of(s, i));
 	}
 	buf_puts(b, ",\"args\":");
 	put_list(b, s->args, s->n_args);
@@ -487,13 +487,9 @@ static bool read_numbers(const json_t *j, struct state_session *s) {
 static bool read_session(const json_t *j, struct state_session *s) {
 	const json_t *env_only = json_object_get(j, "env_only");
 	s->env_only = json_is_true(env_only);
-	return json_is_boolean(env_only) && read_numbers(j, s) && from_text(json_object_get(j, "name"), &s->name) &&
-		   s->name && *s->name && from_text(json_object_get(j, "profile"), &s->profile) && s->profile &&
-		   from_text(json_object_get(j, "cwd"), &s->cwd) &&
-		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
-		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
-		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode) &&
-		   from_text(json_object_get(j, "timers"), &s->timers) && from_text(json_object_get(j, "memo"), &s->memo) &&
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (!from_text(json_object_get(j, texts[i].key), text_of(s, i))) return false;
+	return json_is_boolean(env_only) && read_numbers(j, s) && s->name && *s->name && s->profile &&
 		   from_list(json_object_get(j, "args"), &s->args, &s->n_args) &&
 		   from_list(json_object_get(j, "env"), &s->env, &s->n_env);
 }
@@ -504,15 +500,7 @@ static void free_list(char **v) {
 }
 
 static void session_free(struct state_session *s) {
-	free(s->name);
-	free(s->profile);
-	free(s->cwd);
-	free(s->conversation_id);
-	free(s->previous_id);
-	free(s->guards);
-	free(s->mode);
-	free(s->timers);
-	free(s->memo);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) free(*text_of(s, i));
 	free_list(s->args);
 	free_list(s->env);
 }
@@ -700,8 +688,7 @@ static void find(struct state *s, const char *file, struct found *f) {
 				 missing, index_size(f));
 }
 
-/* --- Reporting sessions
- * --------------------------------------------------------------------------------------------- */
+/* --- Reporting sessions ------------------------------------------------------------------------------------------ */
 
 struct showing {
 	bool (*each)(void *arg, const struct state_session *s);

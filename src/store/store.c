@@ -223,15 +223,6 @@ static bool restore(void *arg, const struct state_session *from) {
 	return true;
 }
 
-/* End processes left behind by a killed daemon: they must not write to a resumed conversation. Those that cannot be
- * ended stay recorded. */
-static void sweep_leftovers(struct store *k) {
-	size_t n;
-	const struct state_left *all = state_left(k->state, &n);
-	for (size_t i = 0; i < n; i++) descent_add(k->router->descent, all[i].pid, all[i].start, all[i].number, false);
-	descent_sweep_all(k->router);
-}
-
 static void name_instance(struct store *k) {
 	struct stat st;
 	if (k->state && stat(state_dir(k->state), &st) == 0) {
@@ -242,8 +233,7 @@ static void name_instance(struct store *k) {
 	str_random_hex(k->instance + 1, 16);
 }
 
-/* --- for the server
- * ------------------------------------------------------------------------------------------------- */
+/* --- for the server ---------------------------------------------------------------------------------------------- */
 
 struct store *store_new(struct loop *loop, struct router *router) {
 	struct store *k = calloc(1, sizeof *k);
@@ -258,6 +248,7 @@ struct store *store_new(struct loop *loop, struct router *router) {
 
 bool store_open(struct store *k, const char *socket) {
 	struct error error = {""};
+	size_t n_left;
 	k->state = state_open(k->router->settings->state_dir, socket, &error);
 	bool held = !k->state && errno == EWOULDBLOCK;
 	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error.text);
@@ -267,7 +258,12 @@ bool store_open(struct store *k, const char *socket) {
 	if (!k->state) return true;
 	save_behind(k);
 	int n = state_load(k->state, restore, k, &error);
-	sweep_leftovers(k);
+	/* End processes left behind by a killed daemon: they must not write to a resumed conversation. Those that cannot be
+	 * ended stay recorded. */
+	const struct state_left *left = state_left(k->state, &n_left);
+	for (size_t i = 0; i < n_left; i++)
+		descent_add(k->router->descent, left[i].pid, left[i].start, left[i].number, false);
+	descent_sweep_all(k->router);
 	k->router->guards_lost = state_lost(k->state);
 	if (state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
 	if (*error.text) {
