@@ -145,39 +145,56 @@ bool login_answer(const char *answer, size_t n, struct child_place *place, struc
 	return true;
 }
 
-/* As the start will find it. */
-static void find_place(const char *cwd, const char *program, const char *path, const char *asker,
-					   struct child_place *place) {
-	struct error error;
+/* A program to be found as the start will find it, for the process that asks for the start. */
+struct program_request {
+	char *text, *env; /* env: of the process; NULL: unknown */
+	size_t n_env;
+	const char *cwd, *name, *path, *asker; /* asker: PATH in env, or NULL */
+	bool variable;                         /* the name is of a variable in env */
+};
+
+static bool read_request(struct program_request *q) {
+	size_t n;
+	*q = (struct program_request){.text = errand_request(&n)};
+	const char *at = q->text, *end = at ? at + n : NULL, *pid = errand_next(&at, end);
+	q->cwd = errand_next(&at, end);
+	q->name = errand_next(&at, end);
+	q->path = errand_next(&at, end);
+	const char *variable = errand_next(&at, end);
+	if (!q->path) return false;
+	q->env = proc_environ((pid_t)atoi(pid), &q->n_env);
+	q->asker = q->env ? proc_find(q->env, q->n_env, "PATH") : NULL;
+	const char *named = q->env && variable && *variable ? proc_find(q->env, q->n_env, variable) : NULL;
+	q->variable = named && *named;
+	if (q->variable) q->name = named;
+	return true;
+}
+
+static void free_request(struct program_request *q) {
+	free(q->text);
+	free(q->env);
+}
+
+static char *find_file(const struct program_request *q, bool *asked, struct error *error) {
 	int number;
-	bool asked;
 	_cleanup_free_ char *home = path_home();
-	struct child_search in = {.asker = asker, .path = *path ? path : NULL, .own = getenv("PATH"), .home = home};
-	_cleanup_free_ char *file = child_find(program, cwd, &in, &asked, &number, &error);
-	child_place_of(file, cwd, asked, place);
+	struct child_search in = {
+		.asker = q->asker, .path = *q->path ? q->path : NULL, .own = getenv("PATH"), .home = home};
+	return child_find(q->name, q->cwd, &in, asked, &number, error);
 }
 
 int login_errand(void) {
-	size_t n, len = 0;
-	_cleanup_free_ char *request = errand_request(&n);
-	const char *at = request, *end = request ? request + n : NULL;
-	const char *pid = errand_next(&at, end), *cwd = errand_next(&at, end), *program = errand_next(&at, end);
-	const char *path = errand_next(&at, end), *variable = errand_next(&at, end);
+	_cleanup_(free_request) struct program_request q;
 	struct child_place place = {0};
-	if (!pid) return EX_USAGE;
-	_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
-	const char *named = env && variable && *variable ? proc_find(env, len, variable) : NULL;
-	if (named && *named) program = named;
-	if (path) find_place(cwd, program, path, env ? proc_find(env, len, "PATH") : NULL, &place);
+	struct error error;
+	bool asked;
+	if (!read_request(&q)) return EX_USAGE;
+	_cleanup_free_ char *file = find_file(&q, &asked, &error);
+	child_place_of(file, q.cwd, asked, &place);
 	errand_say(&place, sizeof place);
-	if (env) errand_say(env, len);
+	if (q.env) errand_say(q.env, q.n_env);
 	return EX_OK;
 }
-
-struct program_request {
-	const char *cwd, *name, *path, *asker; /* asker: PATH of the requester; NULL: unknown */
-	bool variable;                         /* the name is of the requester's variable */
-};
 
 /* Name the place where child_find() found the program. */
 static const char *origin_of(const struct program_request *q, const char *file, bool asked) {
@@ -194,33 +211,13 @@ static const char *origin_of(const struct program_request *q, const char *file, 
 	return "directory of its installer";
 }
 
-static int say_program(const struct program_request *q) {
+int login_program_errand(void) {
+	_cleanup_(free_request) struct program_request q;
 	struct error error = {""};
-	int number;
 	bool asked;
-	_cleanup_free_ char *home = path_home();
-	struct child_search in = {
-		.asker = q->asker, .path = *q->path ? q->path : NULL, .own = getenv("PATH"), .home = home};
-	_cleanup_free_ char *file = child_find(q->name, q->cwd, &in, &asked, &number, &error);
-	const char *words[] = {file ? file : "", file ? origin_of(q, file, asked) : "", file ? "" : error.text};
+	if (!read_request(&q)) return EX_USAGE;
+	_cleanup_free_ char *file = find_file(&q, &asked, &error);
+	const char *words[] = {file ? file : "", file ? origin_of(&q, file, asked) : "", file ? "" : error.text};
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) errand_say(words[i], strlen(words[i]) + 1);
 	return EX_OK;
-}
-
-int login_program_errand(void) {
-	size_t n, len = 0;
-	_cleanup_free_ char *request = errand_request(&n);
-	const char *at = request, *end = request ? request + n : NULL;
-	const char *pid = errand_next(&at, end), *variable;
-	struct program_request q = {.cwd = errand_next(&at, end)};
-	q.name = errand_next(&at, end);
-	q.path = errand_next(&at, end);
-	variable = errand_next(&at, end);
-	if (!pid || !q.cwd || !q.name || !q.path) return EX_USAGE;
-	_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
-	const char *named = env && variable && *variable ? proc_find(env, len, variable) : NULL;
-	q.variable = named && *named;
-	if (q.variable) q.name = named;
-	q.asker = env ? proc_find(env, len, "PATH") : NULL;
-	return say_program(&q);
 }
