@@ -23,17 +23,22 @@ static void see_off(int fd) {
 	}
 }
 
-void excuse_client(int listener, const char *code, const char *text) {
-	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	struct peer peer;
-	if (fd < 0 || fd_peer(fd, &peer) != 0 || (peer.uid != geteuid() && peer.uid != 0)) return;
+bool excuse_send(int fd, const char *code, const char *text) {
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, NULL, code, text);
 	notice_number(&b, "line", 0);
 	struct chunk line = notice_end(&b);
 	struct iovec iov = {(void *)(uintptr_t)line.data, line.len};
-	if (line.data && fd_sendv(fd, &iov, 1) > 0) see_off(fd);
+	bool sent = line.data && fd_sendv(fd, &iov, 1) > 0;
 	chunk_drop(&line);
+	return sent;
+}
+
+void excuse_client(int listener, const char *code, const char *text) {
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	struct peer peer;
+	if (fd < 0 || fd_peer(fd, &peer) != 0 || (peer.uid != geteuid() && peer.uid != 0)) return;
+	if (excuse_send(fd, code, text)) see_off(fd);
 }
 
 bool excuse_await(int listener, int ms) {

@@ -9,6 +9,8 @@
 
 /* Wait up to this time for a client. Return true if there is one. */
 bool excuse_await(int listener, int ms);
+/* Send a connection an error and no more. False: it takes nothing. */
+bool excuse_send(int fd, const char *code, const char *text);
 /* Accept it, send it this error and close it; other users get nothing. Takes up to a second for a client that does not
  * leave. */
 void excuse_client(int listener, const char *code, const char *text);

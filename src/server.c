@@ -26,7 +26,6 @@
 #include "verbs/verbs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
@@ -111,17 +110,6 @@ static bool may_connect(const struct server *srv, const struct peer *peer, int f
 	return access_allows_peer(&srv->settings->allow, peer, fd);
 }
 
-static void refuse_connection(int fd, const char *code, const char *text) {
-	struct buf b = NOTICE_INIT;
-	notice_error(&b, NULL, code, text);
-	notice_number(&b, "line", 0);
-	struct chunk line = notice_end(&b);
-	struct iovec iov = {(void *)(uintptr_t)line.data, line.len};
-	if (line.data) (void)!fd_sendv(fd, &iov, 1);
-	chunk_drop(&line);
-	close(fd);
-}
-
 /* Watch the process of a new client; refuse the client without a descriptor for that, because it could answer
  * nothing. */
 static bool watch_peer(struct server *srv, int conn, const struct peer *peer, struct watch **watch,
@@ -167,13 +155,15 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	}
 	const char *code = no_place(srv, peer, &why);
 	if (code) {
-		refuse_connection(fd, code, why.text);
+		excuse_send(fd, code, why.text);
+		close(fd);
 		return;
 	}
 	struct watch *watch;
 	enum origin origin;
 	if (!watch_peer(srv, fd, peer, &watch, &origin)) {
-		refuse_connection(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
+		excuse_send(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
+		close(fd);
 		return;
 	}
 	struct client *c = client_new(srv->loop, &r->pool, &r->shares, fd, peer, watch, origin,
@@ -189,8 +179,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	trust_meet(r, c);
 }
 
-/* --- clients waiting for an upgrade
- * --------------------------------------------------------------------------------- */
+/* --- clients waiting for an upgrade ------------------------------------------------------------------------------ */
 
 static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
 	struct client *c = router_client(srv->router, a->client);
