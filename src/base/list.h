@@ -8,6 +8,7 @@
 #include "base/macros.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct list {
 	struct list *next, *prev;
@@ -22,6 +23,12 @@ static inline void list_init(struct list *l) {
 
 static inline bool list_empty(const struct list *l) {
 	return l->next == l;
+}
+
+static inline size_t list_length(const struct list *l) {
+	size_t n = 0;
+	for (const struct list *at = l->next; at != l; at = at->next) n++;
+	return n;
 }
 
 static inline void list_add_tail(struct list *head, struct list *node) {

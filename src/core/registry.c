@@ -93,12 +93,6 @@ static void free_entry(struct registry *r, struct hook_entry *e) {
 	free(e);
 }
 
-static size_t length(const struct list *l) {
-	size_t n = 0;
-	for (const struct list *at = l->next; at != l; at = at->next) n++;
-	return n;
-}
-
 /* Retire an unwanted entry; the next version is without it. */
 static void retire_entry(struct registry *r, struct hook_entry *e) {
 	if (e->born > r->sent) { /* the child does not know it */
@@ -107,19 +101,10 @@ static void retire_entry(struct registry *r, struct hook_entry *e) {
 	}
 	list_del(&e->node);
 	list_add_tail(&r->retired, &e->node);
-	r->n_hooks -= length(&e->hooks);
+	r->n_hooks -= list_length(&e->hooks);
 	e->died = r->version + 1;
 	e->from = e->owner;
 	e->owner = NULL;
-}
-
-static void drop_hooks(struct registry *r, struct owner *o) {
-	struct hook_entry *e;
-	bool any = !list_empty(&o->entries);
-	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) retire_entry(r, e);
-	r->version += any;
-	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
-		if (e->from == o) e->from = NULL;
 }
 
 bool owner_drop_loose(struct registry *r, struct owner *o) {
@@ -172,7 +157,7 @@ static bool take_back(struct registry *r, bool gone, void (*lost)(void *arg, str
 			if (e->from == o && e->proven && o->holder) {
 				list_del(&e->node);
 				list_add_tail(&o->entries, &e->node);
-				r->n_hooks += length(&e->hooks);
+				r->n_hooks += list_length(&e->hooks);
 				e->owner = o;
 				e->from = NULL;
 			}
@@ -372,18 +357,6 @@ static struct saying *saying_of(struct hook_entry *e) {
 	return s;
 }
 
-static bool say_all(struct saying **table, const struct list *entries) {
-	struct hook_entry *e;
-	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
-		struct saying *s = saying_of(e);
-		if (!s || !HASH_TRY_ADD(hh, *table, s->text, s->n, s)) {
-			free_saying(s);
-			return false;
-		}
-	}
-	return true;
-}
-
 /* Make the entry the twin of an equal one in the table, which is then used up. */
 static bool find_twin(struct saying **table, struct hook_entry *e) {
 	struct saying *own = saying_of(e), *old = NULL;
@@ -402,7 +375,13 @@ static bool find_twin(struct saying **table, struct hook_entry *e) {
 static bool find_twins(struct owner *o) {
 	struct saying *table = NULL, *s, *next;
 	struct hook_entry *e;
-	bool ok = say_all(&table, &o->entries);
+	bool ok = true;
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
+		s = ok ? saying_of(e) : NULL;
+		if (s && HASH_TRY_ADD(hh, table, s->text, s->n, s)) continue;
+		free_saying(s);
+		ok = false;
+	}
 	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) ok = ok && find_twin(&table, e);
 	HASH_ITER (hh, table, s, next) {
 		HASH_DELETE(hh, table, s);
@@ -584,7 +563,7 @@ static struct mcp_server *find_spelled(const struct registry *r, const struct ow
 /* Take the name from absent owners, for another. */
 static void free_name(struct registry *r, struct span name) {
 	const struct server_name *known = find_name(r, name);
-	size_t n = known ? length(&known->servers) : 0;
+	size_t n = known ? list_length(&known->servers) : 0;
 	struct list *at = known ? known->servers.next : NULL;
 	for (; n; n--) { /* the last server frees the name */
 		struct mcp_server *s = LIST_OF(at, struct mcp_server, same);
@@ -617,7 +596,7 @@ const char *registry_check_names(const struct registry *r, const struct owner *o
 
 const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers) {
 	struct span name, config;
-	size_t n = r->n_servers - (o ? length(&o->servers) : 0);
+	size_t n = r->n_servers - (o ? list_length(&o->servers) : 0);
 	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
 		if (name.n > LIMITS_MATCHER) return server_long;
 		if (++n > LIMITS_NAMES) return too_many_servers;
@@ -764,8 +743,13 @@ void owner_claimed(struct owner *o) {
 }
 
 void owner_free(struct registry *r, struct owner *o) {
+	struct hook_entry *e;
 	owner_cancel_hooks(r, o);
-	drop_hooks(r, o);
+	bool any = !list_empty(&o->entries);
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) retire_entry(r, e);
+	r->version += any;
+	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
+		if (e->from == o) e->from = NULL;
 	owner_drop_servers(r, o, true);
 	names_free(&o->dialogs);
 	loop_timer_stop(&o->grace);
@@ -855,7 +839,7 @@ static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 	CARRY(c, o->grace_over);
 	carry_timer(c, &o->grace);
 	carry_set(c, &o->dialogs, NULL);
-	size_t entries = carry_count(c, length(&o->entries)), servers = carry_count(c, length(&o->servers));
+	size_t entries = carry_count(c, list_length(&o->entries)), servers = carry_count(c, list_length(&o->servers));
 	if (c->saving) {
 		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) carry_entry(c, r, e);
 		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) {
@@ -889,25 +873,19 @@ static void load_owner(struct carry *c, struct registry *r, struct session *s, s
 		carry_fail(c, "out of memory");
 }
 
-/* Return an owner's place in the list, from 1. */
-static uint64_t number_of(const struct registry *r, const struct owner *which) {
-	struct owner *o;
-	uint64_t n = 0;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		n++;
-		if (o == which) return n;
-	}
-	return 0;
-}
-
 static void carry_retired(struct carry *c, struct registry *r) {
 	struct hook_entry *e;
 	struct owner *o;
 	uint64_t from = 0;
-	size_t n = carry_count(c, length(&r->retired));
+	size_t n = carry_count(c, list_length(&r->retired));
 	if (c->saving) {
 		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node) {
-			from = number_of(r, e->from);
+			uint64_t place = 0; /* of its owner in the list, from 1 */
+			from = 0;
+			LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+				place++;
+				if (o == e->from) from = place;
+			}
 			carry_number(c, &from);
 			carry_entry(c, r, e);
 		}
@@ -928,7 +906,7 @@ void registry_carry(struct carry *c, struct registry *r, struct session *s, stru
 	struct owner *o;
 	carry_mark(c, "registry");
 	CARRY(c, r->counter);
-	size_t n = carry_count(c, length(&r->owners));
+	size_t n = carry_count(c, list_length(&r->owners));
 	if (c->saving) {
 		LIST_FOR_EACH (o, &r->owners, struct owner, node) {
 			carry_identity(c, &o->holder, &o->uid, &o->name);

@@ -64,15 +64,9 @@ void warm_carry(struct carry *c, struct warm *w) {
 	CARRY(c, w->not_before);
 }
 
-static size_t count(const struct list *l) {
-	size_t n = 0;
-	for (const struct list *at = l->next; at != l; at = at->next) n++;
-	return n;
-}
-
 size_t warm_running(const struct warm *w) {
 	const struct stock *k;
-	size_t n = count(&w->ending);
+	size_t n = list_length(&w->ending);
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node) n += k->n;
 	return n;
 }
@@ -199,7 +193,6 @@ static void start_one(struct stock *k) {
 	if (session_start_once(one->session, &error) != CHILD_OK) {
 		forget(one);
 		failed(k, error.text);
-		return;
 	}
 }
 
@@ -476,7 +469,8 @@ void warm_take_back(struct warm *w, struct session *s) {
 void warm_make_room(struct warm *w) {
 	struct stock *k;
 	struct spare *one;
-	if (router_children(w->router) + warm_running(w) - count(&w->ending) <= w->router->settings->max_children) return;
+	if (router_children(w->router) + warm_running(w) - list_length(&w->ending) <= w->router->settings->max_children)
+		return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 			log_info("%s: ends, there are %zu children already", one->session->label,
