@@ -24,6 +24,13 @@ static char *make_key(uint64_t number, struct span id) {
 	return str_printf("%llu:%.*s", (unsigned long long)number, (int)id.n, id.p ? id.p : "");
 }
 
+static void free_call(struct call *c) {
+	free(c->asker_id);
+	free(c->key);
+	free(c->value);
+	free(c);
+}
+
 static bool enlist(struct calls *all, struct call *c) {
 	if (!HASH_TRY_ADD(hh, all->by_id, c->id, strlen(c->id), c)) return false;
 	if (c->key && !HASH_TRY_ADD(hh_asker, all->by_asker, c->key, strlen(c->key), c)) {
@@ -52,17 +59,10 @@ struct call *call_new(struct calls *all, struct session *s, struct loop *loop, e
 	if (asker_id.p) {
 		c->asker_id = strndup(asker_id.p, asker_id.n);
 		c->key = make_key(asker_number, asker_id);
-		if (!c->asker_id || !c->key) {
-			free(c->asker_id);
-			free(c->key);
-			free(c);
-			return NULL;
-		}
 	}
-	if (enlist(all, c)) return c;
-	free(c->asker_id);
-	free(c->key);
-	free(c);
+	bool whole = !asker_id.p || (c->asker_id && c->key);
+	if (whole && enlist(all, c)) return c;
+	free_call(c);
 	return NULL;
 }
 
@@ -124,9 +124,7 @@ void call_end(struct calls *all, struct call *c) {
 	share_end(&c->charge);
 	all->n--;
 	loop_timer_stop(&c->timer);
-	free(c->asker_id);
-	free(c->value);
-	free(c);
+	free_call(c);
 }
 
 static void carry_members(struct carry *c, struct call *call, const struct dialect *d) {
@@ -172,9 +170,6 @@ void calls_carry(struct carry *c, struct calls *all, struct session *s, struct l
 		if (enlist(all, call)) continue;
 		carry_fail(c, "out of memory");
 		loop_timer_stop(&call->timer);
-		free(call->key);
-		free(call->asker_id);
-		free(call->value);
-		free(call);
+		free_call(call);
 	}
 }

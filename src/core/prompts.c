@@ -2,7 +2,6 @@
 #include "core/prompts.h"
 
 #include "base/fd.h"
-#include "base/str.h"
 
 #include <string.h>
 
@@ -87,9 +86,8 @@ void prompt_done(struct prompts *p, struct prompt *one) {
 	one->asker = NULL;
 	list_del(&one->node);
 	list_add_tail(&p->done, &one->node);
-	if (++p->n_done <= PROMPTS_KEPT) return;
-	p->n_done--;
-	free_prompt(p, LIST_OF(p->done.next, struct prompt, node));
+	p->n_done++;
+	prompts_trim(p, PROMPTS_KEPT);
 }
 
 void prompts_trim(struct prompts *p, size_t keep) {
