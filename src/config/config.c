@@ -45,8 +45,7 @@ static struct place at(const struct loader *l, int line) {
 	return (struct place){.file = l->file, .line = line};
 }
 
-/* --- Given members
- * -------------------------------------------------------------------------------------------------- */
+/* --- Given members ----------------------------------------------------------------------------------------------- */
 
 /* Return the last place of a member; NULL: not given. */
 static const struct place *find_given(const struct loader *l, const char *section, const char *key) {
@@ -194,25 +193,20 @@ static void check_default(struct loader *l) {
 	buf_free(&known);
 }
 
-/* A prestarted child has no requester, so no directory of one. */
-static void check_warm(struct loader *l, const struct profile *p) {
-	const struct place *place = find_given_profile(l, p, "warm");
-	if (p->warm && place && p->dialect->take_step)
-		errors_add(l->errors, *place, "warm = %zu: children of dialect %s begin a conversation, and are not prestarted",
+static void check_profile(struct loader *l, const struct profile *p) {
+	const struct place *warm = p->warm ? find_given_profile(l, p, "warm") : NULL;
+	if (warm && p->dialect->take_step)
+		errors_add(l->errors, *warm, "warm = %zu: children of dialect %s begin a conversation, and are not prestarted",
 				   p->warm, p->dialect->name);
-	if (!p->warm || !place || find_given_profile(l, p, "cwd")) return;
-	errors_add(l->errors, *place, "warm = %zu needs a cwd in [profile %s]: children are prestarted there", p->warm,
-			   p->name);
+	if (warm && !find_given_profile(l, p, "cwd")) /* a prestarted child has no requester, so no directory of one */
+		errors_add(l->errors, *warm, "warm = %zu needs a cwd in [profile %s]: children are prestarted there", p->warm,
+				   p->name);
+	if (!p->command.n && !find_given_profile(l, p, "command"))
+		errors_add(l->errors, (struct place){.file = p->file, .line = p->line},
+				   "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);
 }
 
-static void check_command(struct loader *l, const struct profile *p) {
-	if (p->command.n || find_given_profile(l, p, "command")) return;
-	errors_add(l->errors, (struct place){.file = p->file, .line = p->line},
-			   "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);
-}
-
-/* --- Content of the files
- * ------------------------------------------------------------------------------------------- */
+/* --- Content of the files ---------------------------------------------------------------------------------------- */
 
 static struct settings *parse(const char *at, const char *end, struct errors *errors) {
 	struct loader l = {
@@ -224,10 +218,7 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 	}
 	while (files_next(&at, end, &f)) load_file(&l, &f);
 	if (at != end) fail_memory(&l);
-	for (size_t i = 0; i < l.s->n_profiles; i++) {
-		check_warm(&l, &l.s->profiles[i]);
-		check_command(&l, &l.s->profiles[i]);
-	}
+	for (size_t i = 0; i < l.s->n_profiles; i++) check_profile(&l, &l.s->profiles[i]);
 	check_default(&l);
 	for (size_t i = 0; i < l.n_given; i++) free(l.given[i].member);
 	free(l.given);

@@ -91,18 +91,12 @@ static void read_folder(struct buf *out, const char *dir, const char *file) {
 	read_dropins(out, dropins);
 }
 
-static void read_named(struct buf *out, const char *file) {
-	const char *slash = strrchr(file, '/');
-	_cleanup_free_ char *dir = slash ? strndup(file, MAX((size_t)(slash - file), (size_t)1)) : strdup(".");
-	if (dir)
-		read_folder(out, dir, file);
-	else
-		out->failed = true;
-}
-
 void files_read(struct buf *out, const char *file) {
 	if (file) {
-		read_named(out, file);
+		const char *slash = strrchr(file, '/');
+		_cleanup_free_ char *folder = slash ? strndup(file, MAX((size_t)(slash - file), (size_t)1)) : strdup(".");
+		if (folder) read_folder(out, folder, file);
+		out->failed |= !folder;
 		return;
 	}
 	read_folder(out, FILES_SYSTEM, NULL);

@@ -241,9 +241,7 @@ static bool set_yesno(const struct value *v, bool *to) {
 static bool set_dialect(const struct value *v) {
 	struct buf names = BUF_INIT(1024);
 	const struct dialect *d = dialect_find(v->text);
-	if (d) {
-		return settings_speak(v->base, d) || errors_add_memory(v->errors);
-	}
+	if (d) return settings_speak(v->base, d) || errors_add_memory(v->errors);
 	dialect_put_names(&names);
 	bool good = wrong(v, "dialect = %s: no such dialect (known: %s)", v->text, names.data ? names.data : "claude");
 	buf_free(&names);
@@ -284,17 +282,14 @@ static bool check_command(const struct value *v, struct words *w) {
 				 v->key->name, program);
 }
 
-static bool check_id_args(const struct value *v, const struct words *w) {
-	for (size_t i = 0; i < w->n; i++)
-		if (strstr(w->v[i], "{id}")) return true;
-	return !w->n || wrong(v, "%s holds no {id}: write {id} where the conversation id belongs", v->key->name);
-}
-
 static bool check_words(const struct value *v, struct words *w) {
 	enum kind kind = v->key->kind;
 	if (kind == KIND_COMMAND || (kind == KIND_WORDS && w->n)) return check_command(v, w);
-	if (kind == KIND_ID_ARGS) return check_id_args(v, w);
-	bool good = true;
+	bool good = kind != KIND_ID_ARGS || !w->n;
+	if (kind == KIND_ID_ARGS) {
+		for (size_t i = 0; i < w->n; i++) good |= strstr(w->v[i], "{id}") != NULL;
+		return good || wrong(v, "%s holds no {id}: write {id} where the conversation id belongs", v->key->name);
+	}
 	for (size_t i = 0; i < w->n; i++) good &= check_word(v, w->v[i]);
 	return good;
 }
