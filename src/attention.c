@@ -81,16 +81,12 @@ static void free_due(struct attention *a, struct due *d) {
 	free(d);
 }
 
-static void free_task(void *arg) {
-	free(arg);
-}
-
 static void free_helper(struct helper *h) {
 	loop_timer_stop(&h->timer);
 	errand_drop(&h->start);
 	list_del(&h->node);
 	h->owner->n_helpers[h->kind]--;
-	loop_task_init(&h->free_task, free_task, h);
+	loop_task_init(&h->free_task, free, h);
 	loop_defer_free(h->owner->loop, &h->free_task); /* its errand may be the caller */
 }
 

@@ -24,7 +24,8 @@ void handles_free(struct handles *all) {
 	LIST_FOR_EACH (h, &all->order, struct handle, node) handles_drop(all, h);
 }
 
-size_t handles_mark(char mark[HANDLES_MARK_MAX], uint64_t client) {
+/* Write the beginning of this client's handles, without a quote; return its length. */
+static size_t put_mark(char mark[HANDLES_MARK_MAX], uint64_t client) {
 	return (size_t)snprintf(mark, HANDLES_MARK_MAX, "%llu:", (unsigned long long)client);
 }
 
@@ -37,7 +38,7 @@ size_t handles_read_mark(struct span name, uint64_t *client) {
 		number = number * 10 + (uint64_t)(text.p[n++] - '0');
 	*client = number;
 	if (n == 0 || n == text.n || text.p[n] != ':') return 0;
-	return handles_mark(again, number) == n + 1 && memcmp(again, text.p, n) == 0 ? n + 1 : 0;
+	return put_mark(again, number) == n + 1 && memcmp(again, text.p, n) == 0 ? n + 1 : 0;
 }
 
 /* Kinds of handles have names of their own. */
@@ -54,7 +55,7 @@ struct handle *handles_find(struct handles *all, struct span name) {
 
 static char *marked(uint64_t client, struct span own) {
 	char mark[HANDLES_MARK_MAX];
-	handles_mark(mark, client);
+	put_mark(mark, client);
 	return str_printf("\"%s%.*s", mark, (int)own.n - 1, own.p + 1);
 }
 
@@ -124,7 +125,7 @@ bool handles_edit(struct calls *calls, uint64_t client, const struct gate_row *r
 				  struct handles_edit *out) {
 	struct span handle = handles_named(row, e);
 	if (handle.p) {
-		size_t n = handles_mark(out->text, client);
+		size_t n = put_mark(out->text, client);
 		out->edit = (struct splice_edit){handle.p + 1, 0, {{out->text, n}}};
 		return true;
 	}

@@ -31,8 +31,6 @@ struct handles {
 
 void handles_init(struct handles *all);
 void handles_free(struct handles *all); /* also if the child is gone */
-/* Write the beginning of this client's handles, without a quote; return its length. */
-size_t handles_mark(char mark[HANDLES_MARK_MAX], uint64_t client);
 /* Read the mark of a handle of the child, a raw string: set *client and return its length without the quote; 0: it has
  * none. */
 size_t handles_read_mark(struct span name, uint64_t *client);

@@ -254,10 +254,6 @@ bool launch_in_doubt(const struct launch *l, const struct profile *p) {
 	return claim.open && !claim.forks && !l->fork;
 }
 
-char *launch_mark(const struct launch *l, const char *session) {
-	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
-}
-
 #define NAME_BITS 32 /* of a number; the bits above are those of the instance */
 
 static uint64_t hash_name(const char *text, unsigned bits) {
@@ -305,7 +301,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	if (!l->env_only) put_mark(e, "PWD", l->cwd);
 	if (!*session) return; /* a command of the daemon, or for comparing */
 	put_mark(e, PLENUM_CHILD_ENV, session);
-	_cleanup_free_ char *mark = launch_mark(l, session);
+	_cleanup_free_ char *mark = str_printf("%s.%s", l->instance ? l->instance : "none", session);
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
 }
 

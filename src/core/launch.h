@@ -86,8 +86,7 @@ bool launch_asks_for(const struct launch *l, const struct dialect *d, const char
 /* Return true if only the first child can name its conversation. */
 bool launch_in_doubt(const struct launch *l, const struct profile *p);
 
-/* Return the value of PLENUM_INSTANCE in this session's processes; the caller frees. */
-char *launch_mark(const struct launch *l, const char *session);
-/* Return the same as a number, never 0; launch_is_number_of() returns true if a number is of this instance. */
+/* Return PLENUM_INSTANCE of this session's processes as a number, never 0; launch_is_number_of() returns true if a
+ * number is of this instance. */
 uint64_t launch_number(const char *instance, const char *session);
 bool launch_is_number_of(const char *instance, uint64_t number);

@@ -8,7 +8,6 @@
 #include "wire/lengths.h"
 #include "wire/splice.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define WARM_MS 100    /* an unused child of this age is idle */
@@ -478,12 +477,7 @@ static void on_start_over(void *arg, enum errand_end end) {
 	session_changed(s);
 }
 
-enum child_result session_start_once(struct session *s, struct error *error) {
-	s->only_asked = true;
-	return session_start(s, error);
-}
-
-enum child_result session_start(struct session *s, struct error *error) {
+static enum child_result start(struct session *s, struct error *error) {
 	const char *resume = resume_id(s);
 	bool fork = s->launch.fork && !s->conversation_id;
 	if (s->starting) return CHILD_OK;
@@ -506,6 +500,11 @@ enum child_result session_start(struct session *s, struct error *error) {
 	s->want_child = true;
 	session_changed(s);
 	return CHILD_OK;
+}
+
+enum child_result session_start_once(struct session *s, struct error *error) {
+	s->only_asked = true;
+	return start(s, error);
 }
 
 void session_drop_start(struct session *s) {
@@ -544,15 +543,12 @@ static void give_up_start(struct session *s, const char *error) {
 }
 
 /* Try a delayed start. */
-static void try_start(struct session *s) {
+static void on_retry(void *arg) {
+	struct session *s = arg;
 	struct error error;
 	if (s->agent || !s->want_child) return;
-	enum child_result r = session_start(s, &error);
+	enum child_result r = start(s, &error);
 	if (r != CHILD_OK) start_failed(s, r, error.text);
-}
-
-static void on_retry(void *arg) {
-	try_start(arg);
 }
 
 bool session_put_off(struct session *s, int64_t ms) {
@@ -563,31 +559,22 @@ bool session_put_off(struct session *s, int64_t ms) {
 
 static bool begin_start(struct session *s, struct error *error) {
 	int64_t wait = s->not_before - now_ms();
-	if (s->lost_profile && strcmp(s->lost_profile, SESSION_UNREADABLE) == 0) {
-		error_set(
+	if (s->lost_profile && strcmp(s->lost_profile, SESSION_UNREADABLE) == 0)
+		return error_set(
 			error,
 			"session %s cannot start, because its record on disk was damaged: forget it, and resume its conversation "
 			"in a new one",
 			s->name);
-		return false;
-	}
-	if (s->lost_profile) {
-		error_set(error,
-				  "profile %s of session %s is not configured any more: bring it back and reload the configuration",
-				  s->lost_profile, s->name);
-		return false;
-	}
+	if (s->lost_profile)
+		return error_set(
+			error, "profile %s of session %s is not configured any more: bring it back and reload the configuration",
+			s->lost_profile, s->name);
 	if (s->failed && session_is_stuck(s, error)) return false;
-	if (s->profile->restart_never && s->spent) {
-		error_set(error, "the child of session %s has ended and profile %s says restart = never", s->name,
-				  s->profile->name);
-		return false;
-	}
+	if (s->profile->restart_never && s->spent)
+		return error_set(error, "the child of session %s has ended and profile %s says restart = never", s->name,
+						 s->profile->name);
 	/* an old one that is still ending starts the next when it ends */
-	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) {
-		error_set(error, "out of memory");
-		return false;
-	}
+	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) return error_set(error, "out of memory");
 	s->want_child = true;
 	session_changed(s);
 	return true;
@@ -604,7 +591,7 @@ enum child_result session_wake_now(struct session *s, struct error *error) {
 	s->only_asked = only_asked;
 	/* it exists, or comes later */
 	if (s->agent || s->starting || s->not_before > now_ms() || session_is_stuck(s, error)) return CHILD_OK;
-	enum child_result r = session_start(s, error);
+	enum child_result r = start(s, error);
 	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
 		give_up_start(s, error->text); /* others wait for it; a released line may begin another */
@@ -614,10 +601,9 @@ enum child_result session_wake_now(struct session *s, struct error *error) {
 }
 
 bool session_wake(struct session *s, struct error *error) {
-	if (s->removed || session_is_going(s)) {
-		error_set(error, "session %s is being stopped and forgotten: attach anew, and there will be another", s->name);
-		return false;
-	}
+	if (s->removed || session_is_going(s))
+		return error_set(error, "session %s is being stopped and forgotten: attach anew, and there will be another",
+						 s->name);
 	s->only_asked = false;
 	if (session_has_child(s) || s->want_child) return true;
 	return begin_start(s, error);
@@ -655,15 +641,6 @@ static void pass_output(struct session *to, struct session *from) {
 	}
 }
 
-static struct agent *leave_child(struct session *s) {
-	struct agent *a = s->agent;
-	agent_stop_timers(a);
-	s->agent = NULL;
-	progress_used(&s->progress);
-	s->child_no--;
-	return a;
-}
-
 void session_touch(struct session *s) {
 	s->untouched = false;
 }
@@ -675,7 +652,11 @@ bool session_can_return(const struct session *s) {
 
 bool session_take_child(struct session *to, struct session *from) {
 	if (!from->agent->name && !(from->agent->name = strdup(from->name))) return false;
-	struct agent *a = leave_child(from);
+	struct agent *a = from->agent;
+	agent_stop_timers(a);
+	from->agent = NULL;
+	progress_used(&from->progress);
+	from->child_no--;
 	a->arg = to;
 	init_timers(to, a);
 	reset_for_child(to);

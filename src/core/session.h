@@ -216,10 +216,8 @@ struct session {
 struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
 							struct settings *settings, const struct profile *profile, const char *name,
 							struct launch *launch, const struct session_events *events, struct router *world);
-/* Begin to start the child now; start_over() reports the result. Failure: error is the reason, the state is unchanged;
- * transient: a retry may succeed. */
-enum child_result session_start(struct session *s, struct error *error);
-/* The same, only for a client that waits for the result: it is not repeated. */
+/* Begin to start the child now, for a client that waits for the result: start_over() reports it, and it is not
+ * repeated. Failure: error is the reason, the state is unchanged; transient: a retry may succeed. */
 enum child_result session_start_once(struct session *s, struct error *error);
 /* Make a child run, now or, after failures, at the end of the back-off. False: error is the reason. */
 bool session_wake(struct session *s, struct error *error);

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- origin
- * --------------------------------------------------------------------------------------------------------- */
+/* --- origin ------------------------------------------------------------------------------------------------------ */
 
 /* Return true if the origin cannot change at the next check. */
 static bool is_final(enum origin o) {
@@ -27,25 +26,13 @@ struct asked {
 	enum origin without; /* the result if they say nothing */
 };
 
-static void free_asked(void *arg) {
-	free(arg);
-}
-
 static void end_asked(struct asked *a) {
 	list_del(&a->node);
 	errand_drop(&a->errand);
 	a->watch->asked = NULL;
 	watch_drop(a->watch);
-	loop_task_init(&a->free_task, free_asked, a);
+	loop_task_init(&a->free_task, free, a);
 	loop_defer_free(a->router->loop, &a->free_task); /* it may be the caller */
-}
-
-/* A process that has ended meanwhile is not trusted, but what was seen of it does not make it an agent's. */
-static void learn(struct router *r, struct watch *w, struct span answer, enum origin without) {
-	uint64_t family;
-	enum origin o = descent_said(r, answer, without, &family);
-	w->origin = o == ORIGIN_AGENT || watch_alive(w) ? o : ORIGIN_SILENT;
-	w->family = family;
 }
 
 static void tell(struct router *r, const struct client *c);
@@ -56,7 +43,12 @@ static void on_answer(void *arg, enum errand_end end) {
 	struct watch *w = a->watch;
 	const struct buf *answer = &a->errand.answer;
 	struct client *c;
-	learn(r, w, (struct span){answer->data, end == ERRAND_DONE ? answer->len : 0}, a->without);
+	uint64_t family;
+	struct span said = {answer->data, end == ERRAND_DONE ? answer->len : 0};
+	enum origin o = descent_said(r, said, a->without, &family);
+	/* A process that has ended meanwhile is not trusted, but what was seen of it does not make it an agent's. */
+	w->origin = o == ORIGIN_AGENT || watch_alive(w) ? o : ORIGIN_SILENT;
+	w->family = family;
 	w->asked = NULL;
 	LIST_FOR_EACH (c, &r->clients, struct client, node) {
 		if (c->watch != w) continue;
@@ -118,24 +110,6 @@ static void look_anew(struct router *r, struct client *c) {
 	buf_free(&request);
 }
 
-/* Check all connections of a process at once. */
-static void look_at(struct router *r, struct client *c) {
-	struct watch *w = c->watch;
-	if (w && !w->asked && !is_final((enum origin)w->origin) && watch_alive(w)) look_anew(r, c);
-	bool met = w && w->origin != ORIGIN_NEW;
-	enum origin origin = met ? (enum origin)w->origin : w && w->asked ? ORIGIN_ASKED : ORIGIN_GONE;
-	client_set_origin(c, origin, w ? w->family : 0);
-}
-
-/* Without a pidfd only negative results count; environments are not read. */
-static void look_by_number(struct router *r, struct client *c) {
-	struct buf request = BUF_INIT((size_t)64 * 1024 * 1024);
-	uint64_t family;
-	bool agent = descent_of(r, c->peer.pid, &family, &request) == ORIGIN_AGENT;
-	buf_free(&request);
-	if (agent) client_set_origin(c, ORIGIN_AGENT, family);
-}
-
 static const char *origin_text(enum origin o) {
 	static const char *const texts[] = {
 		[ORIGIN_AGENT] = "an agent started this program (run it from a shell of your own)",
@@ -171,13 +145,25 @@ static void tell(struct router *r, const struct client *c) {
 			 text);
 }
 
+/* Check all connections of a process at once. */
 enum origin trust_look(struct router *r, struct client *c) {
-	if (!is_final(c->origin)) look_at(r, c);
+	struct watch *w = c->watch;
+	if (is_final(c->origin)) return c->origin;
+	if (w && !w->asked && !is_final((enum origin)w->origin) && watch_alive(w)) look_anew(r, c);
+	bool met = w && w->origin != ORIGIN_NEW;
+	enum origin origin = met ? (enum origin)w->origin : w && w->asked ? ORIGIN_ASKED : ORIGIN_GONE;
+	client_set_origin(c, origin, w ? w->family : 0);
 	return c->origin;
 }
 
 void trust_meet(struct router *r, struct client *c) {
-	if (c->origin == ORIGIN_UNWATCHED) look_by_number(r, c);
+	if (c->origin == ORIGIN_UNWATCHED) { /* without a pidfd only negative results count; no environment is read */
+		struct buf request = BUF_INIT((size_t)64 * 1024 * 1024);
+		uint64_t family;
+		bool agent = descent_of(r, c->peer.pid, &family, &request) == ORIGIN_AGENT;
+		buf_free(&request);
+		if (agent) client_set_origin(c, ORIGIN_AGENT, family);
+	}
 	trust_look(r, c);
 	tell(r, c);
 }
@@ -191,8 +177,7 @@ bool trust_is_free(struct router *r, struct client *c) {
 	return trust_look(r, c) == ORIGIN_FREE && watch_alive(c->watch);
 }
 
-/* --- rights
- * --------------------------------------------------------------------------------------------------------- */
+/* --- rights ------------------------------------------------------------------------------------------------------ */
 
 bool trust_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
