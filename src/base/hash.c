@@ -26,15 +26,11 @@ static void absorb(struct sip *s, uint64_t word) {
 	s->a ^= word;
 }
 
-static void take_key(uint64_t key[2]) {
-	const void *random = (const void *)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
-	if (random) memcpy(key, random, 2 * sizeof *key);
-}
-
 unsigned hash_keyed(const void *data, size_t n) {
 	const unsigned char *p = data;
 	uint64_t key[2] = {0}, word, last = (uint64_t)n << 56;
-	take_key(key);
+	const void *random = (const void *)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
+	if (random) memcpy(key, random, sizeof key);
 	struct sip s = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261,
 					key[1] ^ 0x7465646279746573};
 	for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {

@@ -140,8 +140,7 @@ void attachment_end_input(struct attachment *a) {
 	if (a->ephemeral) a->session->ending = true;
 }
 
-/* --- upgrade -------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ----------------------------------------------------------------------------------------------------- */
 
 static void carry_members(struct carry *c, struct attachment *a) {
 	bool reads = a->client->tape != NULL;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAGIC "plenum state\n"
@@ -65,7 +64,7 @@ void carry_number(struct carry *c, uint64_t *value) {
 }
 
 /* Read a length and its bytes; NULL for none, and on an error. */
-static const char *take_bytes(struct carry *c, size_t *n) {
+const char *carry_borrow(struct carry *c, size_t *n) {
 	uint64_t len = NONE;
 	carry_number(c, &len);
 	*n = 0;
@@ -126,7 +125,7 @@ void carry_mark(struct carry *c, const char *name) {
 		return;
 	}
 	size_t at = c->at;
-	const char *p = take_bytes(c, &n);
+	const char *p = carry_borrow(c, &n);
 	if (carry_ok(c) && (!p || n != strlen(name) || memcmp(p, name, n) != 0))
 		carry_fail(c, "the state is damaged before `%s`, at byte %zu", name, at);
 }
@@ -147,7 +146,7 @@ void carry_text(struct carry *c, char **text) {
 		return;
 	}
 	*text = NULL;
-	const char *p = take_bytes(c, &n);
+	const char *p = carry_borrow(c, &n);
 	if (!p) return;
 	if (memchr(p, 0, n))
 		carry_fail(c, "a text holds a NUL");
@@ -167,7 +166,7 @@ void carry_chunk(struct carry *c, struct chunk *chunk) {
 		return;
 	}
 	*chunk = CHUNK_NONE;
-	const char *p = take_bytes(c, &n);
+	const char *p = carry_borrow(c, &n);
 	if (!p) return;
 	*chunk = chunk_copy(p, n);
 	if (!chunk->data) carry_fail(c, "out of memory");
@@ -185,36 +184,28 @@ void carry_rope(struct carry *c, struct rope *rope) {
 	for (size_t i = 0; i < rope->n; i++) put(c, rope->parts[i].data, rope->parts[i].len);
 }
 
-const char *carry_borrow(struct carry *c, size_t *n) {
-	return take_bytes(c, n);
-}
-
 void carry_buf(struct carry *c, struct buf *b) {
 	size_t n;
 	if (c->saving) {
 		put_bytes(c, b->data ? b->data : "", b->len);
 		return;
 	}
-	const char *p = take_bytes(c, &n);
+	const char *p = carry_borrow(c, &n);
 	if (p && !buf_put(b, p, n)) carry_fail(c, "a text is longer than it may be");
-}
-
-/* Write all unreturned bytes of a reader as one length and its bytes. */
-static void put_unread(struct carry *c, const struct lines_state *s) {
-	uint64_t len = s->back.data || s->whole || s->data ? s->back.len + s->n_whole + s->len : NONE;
-	carry_number(c, &len);
-	if (s->back.data) put(c, s->back.data, s->back.len);
-	if (s->whole) put(c, s->whole, s->n_whole);
-	if (s->data) put(c, s->data, s->len);
 }
 
 void carry_lines(struct carry *c, struct lines *l) {
 	struct lines_state s = {0};
 	if (c->saving) {
 		lines_suspend(l, &s);
-		put_unread(c, &s);
+		/* all unreturned bytes of the reader, as one length and its bytes */
+		uint64_t len = s.back.data || s.whole || s.data ? s.back.len + s.n_whole + s.len : NONE;
+		carry_number(c, &len);
+		if (s.back.data) put(c, s.back.data, s.back.len);
+		if (s.whole) put(c, s.whole, s.n_whole);
+		if (s.data) put(c, s.data, s.len);
 	} else {
-		s.data = take_bytes(c, &s.len);
+		s.data = carry_borrow(c, &s.len);
 	}
 	CARRY(c, s.carried);
 	CARRY(c, s.skipping);

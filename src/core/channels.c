@@ -9,7 +9,6 @@
 #include "core/sessions.h"
 
 #include "base/log.h"
-#include "base/str.h"
 #include "plenum/protocol.h"
 
 #include <string.h>
@@ -71,12 +70,6 @@ static struct client *new_channel(struct client *c) {
 	return channel;
 }
 
-/* Give it the role and the filters of the attachment whose client asked for it. ephemeral: the session is its own. */
-static bool attach(struct client *c, struct session *s, const struct attachment *like, bool ephemeral) {
-	struct attachment *a = attachment_new(s->world, c, s, like->observer, like->approve);
-	return a && attachment_copy(a, like, ephemeral) && client_copy_filter(c, like->client);
-}
-
 /* Make the session that the request is to begin: of the same profile, with the same options for its child. */
 static struct session *make(struct client *c, struct session *like, const struct envelope *e) {
 	struct router *r = c->world;
@@ -114,9 +107,9 @@ static bool is_alias(const struct session *s, const struct envelope *e) {
 
 void channels_open(struct client *c, struct chunk line, const struct envelope *e) {
 	struct router *r = c->world;
-	struct session *like = c->attachment->session;
+	const struct attachment *from = c->attachment;
+	struct session *like = from->session;
 	struct error why;
-	bool ephemeral = c->attachment->ephemeral;
 	if (!share_allows(&r->shares, c->peer.uid, SHARE_CLIENTS, 1, &why)) {
 		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
 		return;
@@ -131,18 +124,21 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	struct session *made = s ? NULL : make(c, like, e);
 	if (!s && !made) return;
 	struct client *channel = new_channel(c);
-	if (!channel || !attach(channel, s ? s : made, c->attachment, made && ephemeral)) {
+	if (made) s = made;
+	struct attachment *a = channel ? attachment_new(r, channel, s, from->observer, from->approve) : NULL;
+	/* It gets the role and the filters of the attachment whose client asked for it. */
+	if (!a || !attachment_copy(a, from, made && from->ephemeral) || !client_copy_filter(channel, from->client)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		if (channel) client_kill(channel);
 		if (made) loop_defer(made->loop, &made->over_task);
 		return;
 	}
-	if (!made) kept_post(channel->attachment);
-	client_read_tape(channel, &channel->attachment->session->tape, channel->attachment->session->tape.next);
-	attachment_ready(r, channel->attachment);
-	log_info("client %llu: has session %s, too, as client %llu", (unsigned long long)channel->carrier->id,
-			 channel->attachment->session->label, (unsigned long long)channel->id);
-	kept_ask(channel, channel->attachment->session, line, e);
+	if (!made) kept_post(a);
+	client_read_tape(channel, &s->tape, s->tape.next);
+	attachment_ready(r, a);
+	log_info("client %llu: has session %s, too, as client %llu", (unsigned long long)channel->carrier->id, s->label,
+			 (unsigned long long)channel->id);
+	kept_ask(channel, s, line, e);
 }
 
 void channels_gone(struct client *carrier) {

@@ -199,14 +199,6 @@ static void no_more(struct client *c) {
 	c->events->no_more(c);
 }
 
-static void input_ended(struct client *c) {
-	take_rest(c); /* it came before the end, and has the client's rights */
-	if (c->dead) return;
-	c->ended = true;
-	want(c);
-	if (!c->dead && !client_holds(c)) no_more(c); /* else after its held line */
-}
-
 void client_hold(struct client *c, struct chunk line) {
 	c->held = chunk_ref(line);
 	want(c);
@@ -279,10 +271,15 @@ static void read_some(struct client *c) {
 	bool again = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 	take_lines(c); /* always: it gives the shared block back */
 	if (c->dead || n > 0 || again) return;
-	if (n == 0)
-		input_ended(c);
-	else
+	if (n < 0) {
 		client_kill(c);
+		return;
+	}
+	take_rest(c); /* it came before the end, and has the client's rights */
+	if (c->dead) return;
+	c->ended = true;
+	want(c);
+	if (!c->dead && !client_holds(c)) no_more(c); /* else after its held line */
 }
 
 static void on_io(void *arg, bool readable, bool writable) {

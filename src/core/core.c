@@ -7,14 +7,6 @@
 
 #include <unistd.h>
 
-static struct gate *new_gates(void) {
-	size_t n = 0;
-	while (dialect_list[n]) n++;
-	struct gate *gates = calloc(n, sizeof *gates);
-	for (size_t i = 0; gates && i < n; i++) gate_init(&gates[i], dialect_list[i]);
-	return gates;
-}
-
 struct router *core_new(struct loop *loop, struct children *children, struct settings *settings,
 						const struct router_events *events, void *server) {
 	struct router *r = calloc(1, sizeof *r);
@@ -30,7 +22,10 @@ struct router *core_new(struct loop *loop, struct children *children, struct set
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
 	r->descent = descent_new(r);
-	r->gates = new_gates();
+	size_t n = 0;
+	while (dialect_list[n]) n++;
+	r->gates = calloc(n, sizeof *r->gates);
+	for (size_t i = 0; r->gates && i < n; i++) gate_init(&r->gates[i], dialect_list[i]);
 	r->warm = r->descent && r->gates ? warm_new(r) : NULL;
 	if (r->warm) return r;
 	core_free(r);

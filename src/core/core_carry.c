@@ -173,13 +173,6 @@ static void carry_parts(struct carry *c, struct session *s) {
 	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
 }
 
-static void save_session(struct carry *c, struct session *s) {
-	struct basics b = {.name = s->name, .id = s->id, .launch = s->launch};
-	b.profile = session_profile(s);
-	carry_basics(c, &b);
-	carry_parts(c, s);
-}
-
 static void load_session(struct carry *c, struct router *r) {
 	struct basics b = {0};
 	carry_basics(c, &b);
@@ -212,7 +205,11 @@ void core_carry(struct carry *c, struct router *r) {
 	carry_clients(c, r);
 	size_t n = carry_count(c, r->n_sessions);
 	if (c->saving)
-		for (struct session *s = r->sessions; s; s = s->hh.next) save_session(c, s);
+		for (struct session *s = r->sessions; s; s = s->hh.next) {
+			struct basics b = {.name = s->name, .id = s->id, .profile = session_profile(s), .launch = s->launch};
+			carry_basics(c, &b);
+			carry_parts(c, s);
+		}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_session(c, r);
 	c->world = NULL;
 }

@@ -64,16 +64,11 @@ static void answer_mcp(struct pending *p, const char *why) {
 }
 
 /* A server that its owner has registered meanwhile has no deadline. */
-static void mcp_deadline(struct pending *p) {
-	if (!p->owner || owner_claims_server(&p->session->registry, p->owner, pending_part(p, ASK_PART_SERVER)))
-		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
-}
-
 static void on_late(struct pending *p) {
-	if (p->kind == ASK_MCP)
-		mcp_deadline(p);
-	else
+	if (p->kind != ASK_MCP)
 		answer_hook(p, SILENT_TEXT);
+	else if (!p->owner || owner_claims_server(&p->session->registry, p->owner, pending_part(p, ASK_PART_SERVER)))
+		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
 static void on_undecided(struct pending *p) {

@@ -123,14 +123,6 @@ void inquiry_set_asker(struct launch *l, struct client *c) {
 	l->asker_start = start;
 }
 
-static bool know(struct client *c, struct chunk line, const char *kind, const struct login_place *place) {
-	struct buf request = BUF_INIT(65536);
-	login_ask(&request, has_login(c) ? c->peer.pid : 0, place);
-	bool known = inquiry_ask(c, line, kind, &request, place->cwd);
-	buf_free(&request);
-	return known;
-}
-
 struct login *inquiry_login_of(const struct client *c, const struct profile *p) {
 	struct span answer = inquiry_answer(c, LOGIN_ERRAND, NULL), env;
 	struct child_place place;
@@ -165,7 +157,11 @@ static bool look_for(struct client *c, struct chunk line, const char *kind, cons
 								.program = named && *named ? named : p->command.v[0],
 								.variable = fixed ? NULL : variable};
 	place.path = value_of(p, "PATH", &fixed);
-	return know(c, line, kind, &place);
+	struct buf request = BUF_INIT(65536);
+	login_ask(&request, has_login(c) ? c->peer.pid : 0, &place);
+	bool known = inquiry_ask(c, line, kind, &request, place.cwd);
+	buf_free(&request);
+	return known;
 }
 
 bool inquiry_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {

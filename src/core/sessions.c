@@ -96,14 +96,9 @@ void sessions_renew_profile(struct session *s) {
 	session_use_profile(s, r->settings, p);
 }
 
-/* Release the clients that wait for a free name. */
-static void release_all(struct router *r) {
-	struct client *c;
-	LIST_FOR_EACH (c, &r->clients, struct client, node) client_release(c);
-}
-
 void sessions_remove(struct router *r, struct session *s, const char *why) {
 	struct attachment *a;
+	struct client *waiting;
 	struct buf b = NOTICE_INIT;
 	if (s->removed) return;
 	asks_withdraw_all(s, why);
@@ -127,7 +122,7 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 	r->n_sessions--;
 	share_give(s->payer, SHARE_SESSIONS, 1);
 	s->payer = NULL;
-	release_all(r);
+	LIST_FOR_EACH (waiting, &r->clients, struct client, node) client_release(waiting); /* for a free name */
 	handshake_free(s);
 	loop_timer_stop(s->pace.timer);
 	stall_over(s);

@@ -131,17 +131,12 @@ const struct profile *settings_profile(const struct settings *s, const char *nam
 	return NULL;
 }
 
-static bool has_gid(const struct access *a, gid_t gid) {
-	for (size_t i = 0; i < a->n_gids; i++)
-		if (a->gids[i] == gid) return true;
-	return false;
-}
-
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n) {
 	for (size_t i = 0; i < a->n_uids; i++)
 		if (a->uids[i] == uid) return true;
 	for (size_t i = 0; i < n; i++)
-		if (has_gid(a, gids[i])) return true;
+		for (size_t k = 0; k < a->n_gids; k++)
+			if (a->gids[k] == gids[i]) return true;
 	return false;
 }
 

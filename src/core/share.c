@@ -3,7 +3,6 @@
 
 #include "base/macros.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,25 +58,21 @@ bool share_allows(struct shares *all, uid_t uid, enum share_kind kind, size_t mo
 	if (!s) s = &none;
 	if (!is_over(s, kind, more)) return true;
 	all->refused++;
-	error_set(why, "uid %u has %zu of %zu %s (%s): %s", uid, s->held[kind], all->max[kind], texts[kind].what,
-			  texts[kind].key, texts[kind].remedy);
-	return false;
-}
-
-static struct share *make(struct shares *all, uid_t uid) {
-	struct share *s = calloc(1, sizeof *s);
-	if (!s) return NULL;
-	s->all = all;
-	s->uid = uid;
-	list_init(&s->members);
-	if (HASH_TRY_ADD(hh, all->by_uid, &s->uid, sizeof s->uid, s)) return s;
-	free(s);
-	return NULL;
+	return error_set(why, "uid %u has %zu of %zu %s (%s): %s", uid, s->held[kind], all->max[kind], texts[kind].what,
+					 texts[kind].key, texts[kind].remedy);
 }
 
 struct share *share_take(struct shares *all, uid_t uid, enum share_kind kind, size_t n) {
 	struct share *s = find(all, uid);
-	if (!s) s = make(all, uid);
+	if (!s && (s = calloc(1, sizeof *s)) != NULL) {
+		s->all = all;
+		s->uid = uid;
+		list_init(&s->members);
+		if (!HASH_TRY_ADD(hh, all->by_uid, &s->uid, sizeof s->uid, s)) {
+			free(s);
+			return NULL;
+		}
+	}
 	share_add(s, kind, n);
 	return s;
 }

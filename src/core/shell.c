@@ -153,8 +153,7 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 	buf_free(&b);
 }
 
-/* --- the words of the line
- * ------------------------------------------------------------------------------------------ */
+/* --- the words of the line --------------------------------------------------------------------------------------- */
 
 #define HEAD '\x02' /* around a word at which a command begins: its text is among the commands */
 
@@ -309,14 +308,6 @@ static void note_awk(struct scanner *s, char *const *words, size_t n) {
 
 static const char *const with_option[] = {"sort", "shuf", "iconv"}; /* -o FILE; they run no file */
 
-/* sort -o FILE and the like, in all its forms. */
-static void note_option(struct scanner *s, const char *before, const char *word) {
-	const char *letter = *word == '-' && word[1] != '-' ? strchr(word, 'o') : NULL, *equals = strchr(word, '=');
-	if (letter && letter[1]) note_written(s, letter + 1);
-	if (strncmp(word, "--o", 3) == 0 && equals) note_written(s, equals + 1);
-	if (*before == '-' && (before[strlen(before) - 1] == 'o' || strncmp(before, "--o", 3) == 0)) note_written(s, word);
-}
-
 /* Note the files that a program writes because of its arguments. */
 static void note_outputs(struct scanner *s, char *const *words, size_t n) {
 	static const char *const copies[] = {"cp", "install", "mv", "ln"};
@@ -330,7 +321,14 @@ static void note_outputs(struct scanner *s, char *const *words, size_t n) {
 		if (strcmp(name, "tee") == 0 || second || find) note_written(s, words[i]);
 		if (IS_ONE_OF(name, copies) && device) note_written(s, words[i]);
 		if (strcmp(name, "dd") == 0 && strncmp(words[i], "of=", 3) == 0) note_written(s, words[i] + 3);
-		if (IS_ONE_OF(name, with_option)) note_option(s, words[i - 1], words[i]);
+		if (!IS_ONE_OF(name, with_option)) continue;
+		/* sort -o FILE and the like, in all its forms. */
+		const char *before = words[i - 1], *word = words[i], *equals = strchr(word, '=');
+		const char *letter = *word == '-' && word[1] != '-' ? strchr(word, 'o') : NULL;
+		if (letter && letter[1]) note_written(s, letter + 1);
+		if (strncmp(word, "--o", 3) == 0 && equals) note_written(s, equals + 1);
+		if (*before == '-' && (before[strlen(before) - 1] == 'o' || strncmp(before, "--o", 3) == 0))
+			note_written(s, word);
 	}
 }
 

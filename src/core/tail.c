@@ -14,22 +14,19 @@ void tail_clear(struct tail *t) {
 	tail_init(t);
 }
 
-static void keep(struct tail *t, char *line) {
-	if (t->count == TAIL_LINES) {
-		free(t->lines[t->first]);
-		t->first = (t->first + 1) % TAIL_LINES;
-		t->count--;
-	}
-	t->lines[(t->first + t->count++) % TAIL_LINES] = line;
-}
-
 static void end_line(struct tail *t) {
 	char *line = strndup(t->part.data ? t->part.data : "", t->part.len);
 	if (!t->lines) t->lines = calloc(TAIL_LINES, sizeof *t->lines);
-	if (line && t->lines)
-		keep(t, line);
-	else
+	if (line && t->lines) {
+		if (t->count == TAIL_LINES) {
+			free(t->lines[t->first]);
+			t->first = (t->first + 1) % TAIL_LINES;
+			t->count--;
+		}
+		t->lines[(t->first + t->count++) % TAIL_LINES] = line;
+	} else {
 		free(line);
+	}
 	t->part.len = 0;
 	t->part.failed = false;
 }

@@ -131,8 +131,7 @@ void values_evaluate(struct values *v, const char *text, char kind, char *const 
 	for (size_t i = 0; i < n_refs; i++) add(v, &v->evaluated, refs[i], strlen(refs[i]));
 }
 
-/* --- Commands ------------------------------------------------------------------------------------------------------
- */
+/* --- Commands ---------------------------------------------------------------------------------------------------- */
 
 static bool is_computed(const struct value_words *c, size_t i) {
 	return c->kinds[i] & (WORD_VALUE | WORD_TEXT | WORD_GLOB | WORD_BRACES);
@@ -261,12 +260,6 @@ static void take_comparison(struct values *v, const struct value_words *c) {
 	}
 }
 
-/* The arguments of a function, a script or `set`: they become positional parameters. */
-static void take_arguments(struct values *v, const struct value_words *c) {
-	for (size_t i = 1; i < c->n; i++) set_value(v, "@", c->words[i], c->kinds[i]);
-	set_edges(v, "@", c->refs, c->n_refs);
-}
-
 /* Return true if a name with an unknown part may be that of a builtin that evaluates its words. */
 static bool may_be_builtin(const char *word) {
 	static const char *const builtins[] = {
@@ -299,14 +292,15 @@ void values_command(struct values *v, const struct value_words *c, bool data) {
 		values_evaluate(v, c->words[i], c->kinds[i], c->refs, c->n_refs);
 	for (size_t i = 1; i < c->n && is_in(" read unset ", name); i++)
 		if (strchr(c->words[i], '[')) values_evaluate(v, c->words[i], WORD_PLAIN, NULL, 0);
-	if (!data) take_arguments(v, c);
+	/* The arguments of a function, a script or `set` become positional parameters. */
+	for (size_t i = 1; i < c->n && !data; i++) set_value(v, "@", c->words[i], c->kinds[i]);
+	if (!data) set_edges(v, "@", c->refs, c->n_refs);
 	if (!evaluates_words(v, name, c)) return;
 	v->unsure |= has_text(c);
 	for (size_t i = 0; i < c->n_refs; i++) add(v, &v->expanded, c->refs[i], strlen(c->refs[i]));
 }
 
-/* --- Numbers -------------------------------------------------------------------------------------------------------
- */
+/* --- Numbers ----------------------------------------------------------------------------------------------------- */
 
 #define WORDS_MAX 8
 
@@ -351,8 +345,7 @@ bool values_is_number(struct values *v, const char *text, size_t n) {
 	return n_words && prints_number(v, words, n_words);
 }
 
-/* --- The answer ----------------------------------------------------------------------------------------------------
- */
+/* --- The answer -------------------------------------------------------------------------------------------------- */
 
 /* Add the variables whose values are parts of those in the list. */
 static void close_over(struct values *v, struct words *list) {

@@ -107,11 +107,6 @@ static void run_tasks(struct loop *l) {
 	run_all(l, &l->free);
 }
 
-static void end_turn(struct loop *l) {
-	histogram_add(&l->turns, (uint64_t)(now_us() - l->began));
-	l->began = 0;
-}
-
 const struct histogram *loop_turns(const struct loop *l) {
 	return &l->turns;
 }
@@ -153,7 +148,8 @@ void loop_run(struct loop *l) {
 		if (event_base_loop(l->base, EVLOOP_ONCE | (work ? EVLOOP_NONBLOCK : 0)) != 0 && !work) break;
 		begin(l);
 		run_tasks(l);
-		end_turn(l);
+		histogram_add(&l->turns, (uint64_t)(now_us() - l->began));
+		l->began = 0;
 	}
 }
 

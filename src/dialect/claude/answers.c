@@ -29,13 +29,6 @@ void answers_put_cancel(struct buf *b, struct span request) {
 	buf_puts(b, "{\"action\":\"cancel\"}");
 }
 
-static const char *check_deny(struct span body) {
-	struct span interrupt = span_member(body, "interrupt");
-	if (!span_is_string(span_member(body, "message"))) return "a deny needs `message`, a string that says why";
-	if (interrupt.p && *interrupt.p != 't' && *interrupt.p != 'f') return "`interrupt` must be true or false";
-	return NULL;
-}
-
 /* The CLI drops other members that it cannot use; it fails on these, even if null. */
 static const char *check_tool(struct span body) {
 	struct span behavior = span_member(body, "behavior"), old = span_member(body, "allow");
@@ -43,7 +36,11 @@ static const char *check_tool(struct span body) {
 	if (behavior.p && use.p && !span_is_string(use)) return "`toolUseID` must be a string";
 	if (span_equals(behavior, "allow"))
 		return updated.p && !span_is_object(updated) ? "`updatedInput` must be an object" : NULL;
-	if (span_equals(behavior, "deny")) return check_deny(body);
+	if (span_equals(behavior, "deny")) {
+		struct span interrupt = span_member(body, "interrupt");
+		if (!span_is_string(span_member(body, "message"))) return "a deny needs `message`, a string that says why";
+		return interrupt.p && *interrupt.p != 't' && *interrupt.p != 'f' ? "`interrupt` must be true or false" : NULL;
+	}
 	if (behavior.p) return "`behavior` must be \"allow\" or \"deny\"";
 	if (old.p && (*old.p == 't' || *old.p == 'f')) return NULL;
 	return "write {\"behavior\":\"allow\"} or {\"behavior\":\"deny\",\"message\":\"why\"} as response.response";

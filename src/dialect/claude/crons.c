@@ -19,8 +19,7 @@ static bool any(struct span one, const void *unused) {
 	return true;
 }
 
-/* --- results --------------------------------------------------------------------------------------------------------
- */
+/* --- results ----------------------------------------------------------------------------------------------------- */
 
 static bool take_created(struct timers *t, struct span input, struct span result, int64_t now) {
 	struct buf b = BUF_INIT(TIMERS_BYTES);
@@ -90,8 +89,7 @@ static bool take_result(struct timers *t, struct span call, struct span result, 
 	return take_wakeup(t, input, result);
 }
 
-/* --- lines ----------------------------------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------------------------------- */
 
 /* A long line is not searched: it was measured, so that its blocks are found faster. */
 static bool may_mention_a_tool(struct span line) {

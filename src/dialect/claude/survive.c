@@ -252,25 +252,21 @@ static bool check_event(struct span event, struct error *error) {
 							  event.n > 60 ? 60 : (int)event.n, event.p);
 }
 
-static bool check_body(struct survive *w, struct span request, struct span subtype, struct error *error) {
-	bool sets = span_equals(subtype, "mcp_set_servers"), initializes = span_equals(subtype, "initialize");
-	if (!check_members(request, subtype, error)) return false;
-	if (sets) walk(w, SURVIVE_SERVERS, span_member(request, "servers"));
-	if (!initializes) return true;
-	walk(w, SURVIVE_SERVERS, span_member(request, "mcpServers"));
-	walk(w, SURVIVE_EVENTS, span_member(request, "hooks"));
-	return true;
-}
-
 static bool check_request(struct survive *w, const struct message *m, struct error *error) {
 	const struct envelope *e = &m->env;
 	if (!e->request.p && e->subtype.p)
 		return error_set(error, "`request` is missing: the subtype stands inside it, as in " REQUEST_EXAMPLE);
 	if (!e->request.p) return error_set(error, "`request` is missing: write " REQUEST_EXAMPLE);
 	if (!span_is_object(e->request)) return error_set(error, "`request` is not an object: write " REQUEST_EXAMPLE);
-	return check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error) &&
-		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error) &&
-		   check_body(w, e->request, e->inner_subtype, error);
+	struct span request = e->request, subtype = e->inner_subtype;
+	if (!check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error) ||
+		!check_word(subtype, "request.subtype", REQUEST_EXAMPLE, error) || !check_members(request, subtype, error))
+		return false;
+	if (span_equals(subtype, "mcp_set_servers")) walk(w, SURVIVE_SERVERS, span_member(request, "servers"));
+	if (!span_equals(subtype, "initialize")) return true;
+	walk(w, SURVIVE_SERVERS, span_member(request, "mcpServers"));
+	walk(w, SURVIVE_EVENTS, span_member(request, "hooks"));
+	return true;
 }
 
 static bool check_answer(const struct message *m, struct error *error) {
