@@ -163,10 +163,7 @@ static bool start_preview(struct upgrade *u, struct error *error) {
 	struct command cmd;
 	char cwd[4096];
 	if (!getcwd(cwd, sizeof cwd)) snprintf(cwd, sizeof cwd, "/");
-	if (!make_command(&cmd, u, "--check", -1)) {
-		error_set(error, "out of memory");
-		return false;
-	}
+	if (!make_command(&cmd, u, "--check", -1)) return error_set(error, "out of memory");
 	cmd.argv[0] = u->exe;
 	struct child_spec spec = {.argv = cmd.argv, .envp = environ, .cwd = cwd};
 	enum child_result r = child_spawn(&u->preview, u->children, &spec, error);
@@ -407,16 +404,11 @@ void upgrade_start(struct upgrade *u) {
 bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, struct error *error) {
 	struct stat st;
 	struct carry state;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0) {
-		error_set(error, "descriptor %d holds no state", fd);
-		return false;
-	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return error_set(error, "descriptor %d holds no state", fd);
 	size_t len = (size_t)st.st_size;
 	char *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED) {
-		error_set(error, "the state cannot be read: %s", strerror(errno));
-		return false;
-	}
+	if (data == MAP_FAILED) return error_set(error, "the state cannot be read: %s", strerror(errno));
 	bool ok = carry_begin_load(&state, data, len);
 	if (ok) {
 		carry(&state, arg);

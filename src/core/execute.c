@@ -10,7 +10,6 @@
 #include "core/trust.h"
 
 #include "base/log.h"
-#include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/limits.h"
 #include "wire/splice.h"

@@ -6,7 +6,6 @@
 #include "base/macros.h"
 #include "base/str.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A stand-in for unreadable guards: asked about every tool, and no client can come back to it. */

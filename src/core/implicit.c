@@ -7,7 +7,6 @@
 #include "core/starts.h"
 #include "core/trust.h"
 
-#include "base/str.h"
 #include "plenum/protocol.h"
 
 /* Return true if a line of this client may make a session of this name. False: the client was notified. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct session *router_find(struct router *r, const char *name) {

@@ -11,7 +11,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>

@@ -5,7 +5,6 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/lengths.h"
 #include "wire/splice.h"

@@ -5,8 +5,6 @@
 
 #include "plenum/protocol.h"
 
-#include <stdio.h>
-
 void starts_await(struct client *c, struct session *s, struct chunk line, bool makes) {
 	c->starting = s->id;
 	c->makes = makes;

@@ -47,13 +47,12 @@ struct listener {
 
 static bool set_address(struct sockaddr_un *to, const char *path, struct error *error) {
 	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof to->sun_path) {
-		error_set(error,
-				  "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a "
-				  "shorter one",
-				  path, strlen(path), sizeof to->sun_path - 1);
-		return false;
-	}
+	if (strlen(path) >= sizeof to->sun_path)
+		return error_set(
+			error,
+			"socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a "
+			"shorter one",
+			path, strlen(path), sizeof to->sun_path - 1);
 	memcpy(to->sun_path, path, strlen(path));
 	return true;
 }
@@ -64,16 +63,12 @@ static bool check_folder(const char *folder, mode_t mode, struct error *error) {
 	mode_t want = mode & 077 ? 0755 : 0700;
 	bool made = mkdir(folder, want) == 0;
 	if (made) (void)!chmod(folder, want); /* whatever the umask is */
-	if (!made && errno != EEXIST) {
-		error_set(error,
-				  "cannot make the socket's directory %s: %s: make it, with mode %04o, or choose another --socket",
-				  folder, strerror(errno), want);
-		return false;
-	}
-	if (lstat(folder, &st) < 0) {
-		error_set(error, "cannot look at the socket's directory %s: %s", folder, strerror(errno));
-		return false;
-	}
+	if (!made && errno != EEXIST)
+		return error_set(
+			error, "cannot make the socket's directory %s: %s: make it, with mode %04o, or choose another --socket",
+			folder, strerror(errno), want);
+	if (lstat(folder, &st) < 0)
+		return error_set(error, "cannot look at the socket's directory %s: %s", folder, strerror(errno));
 	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) &&
 				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
@@ -319,10 +314,7 @@ bool listen_renew(struct listener *l, struct error *error) {
 	_cleanup_free_ char *copy = strdup(l->path);
 	struct stat st;
 	if (!copy || !set_address(&to, l->path, error) || !check_folder(dirname(copy), l->mode, error)) return false;
-	if (lstat(l->path, &st) == 0) {
-		error_set(error, "%s was taken by another file", l->path);
-		return false;
-	}
+	if (lstat(l->path, &st) == 0) return error_set(error, "%s was taken by another file", l->path);
 	watch_folder(l); /* first: the file may be gone again as soon as it is there */
 	int fd = bind_socket(l->path, &to, l->mode, error);
 	if (fd < 0) return false;

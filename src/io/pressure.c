@@ -2,11 +2,9 @@
 #include "io/pressure.h"
 
 #include "base/fd.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -104,8 +102,7 @@ static void on_stream(void *arg, bool readable, bool writable) {
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
 static bool failed(struct error *error, const char *path, const char *what) {
-	error_set(error, "%.200s: %s: %s", path, what, strerror(errno));
-	return false;
+	return error_set(error, "%.200s: %s: %s", path, what, strerror(errno));
 }
 
 static bool watch_kernel(struct pressure *p, const void *data, size_t n, struct error *error) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/syncer.h"
 
-#include "base/fd.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -12,7 +12,6 @@
 #include "wire/notice.h"
 #include "wire/splice.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct {

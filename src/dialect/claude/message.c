@@ -3,14 +3,12 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
-#include "base/str.h"
 #include "dialect/claude/survive.h"
 #include "plenum/protocol.h"
 #include "wire/limits.h"
 #include "wire/valid.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The members of `request`, `response` and `message` that routing reads, to find duplicates. */

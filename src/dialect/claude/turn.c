@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "dialect/claude/turn.h"
 
-#include "wire/splice.h"
-
 #define OTHERS_MAX 256 /* blocks between two of tools; the CLI prints one block, or a few */
 
 static int64_t count_of(struct span value) {
