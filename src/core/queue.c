@@ -71,6 +71,14 @@ bool queue_put(struct queue *q, struct chunk line) {
 	return queue_put_charged(q, &one, NULL);
 }
 
+void queue_replace(struct queue *q, size_t i, struct chunk line) {
+	struct queue_item *it = item_at(q, i), old = *it;
+	*it = (struct queue_item){line, old.payer};
+	q->bytes = q->bytes - old.line.len + line.len;
+	share_add(old.payer, SHARE_BYTES, line.len); /* first: a share lives as long as its charges */
+	drop_item(&old);
+}
+
 bool queue_move(struct queue *q, struct queue *from) {
 	bool ok = reserve(q, from->count);
 	for (size_t i = 0; ok && i < from->count; i++) {

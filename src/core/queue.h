@@ -35,6 +35,8 @@ bool queue_put(struct queue *q, struct chunk line);
 bool queue_put_charged(struct queue *q, struct rope *line, struct share *payer);
 /* Like queue_put(), before all others; nothing of the first line may have been written. */
 bool queue_put_first(struct queue *q, struct chunk line);
+/* Put another line in the place of line i, of which nothing was written. Takes ownership of the reference. */
+void queue_replace(struct queue *q, size_t i, struct chunk line);
 /* Move all lines of from, with their charges, to the end of q. False without memory; from is empty then, too. */
 bool queue_move(struct queue *q, struct queue *from);
 /* Write as much as the socket accepts. -1: the socket is broken (errno). 1: lines are left. 0: empty. */

@@ -138,11 +138,29 @@ static void on_warm(void *arg) {
 	session_changed(s);
 }
 
+/* A line that waits for the end of the start may name the conversation before it, or an empty one. */
+static void rename_waiting(struct session *s, size_t i) {
+	struct chunk line = *queue_at(&s->later, i);
+	struct span body = splice_body(line);
+	struct envelope e;
+	if (!session_dialect(s)->scan(body.p, body.n, &e) || !span_is_object(e.request) || !e.session_id.p) return;
+	if (span_equals(e.session_id, s->conversation_id)) return;
+	struct buf id = BUF_INIT(SIZE_MAX / 4);
+	str_put_json(&id, s->conversation_id, strlen(s->conversation_id));
+	struct chunk own = id.failed ? CHUNK_NONE : splice_replace(line.data, line.len, e.session_id, id.data, id.len);
+	if (own.data)
+		queue_replace(&s->later, i, own);
+	else
+		session_no_memory(s, "a line for it was lost");
+	buf_free(&id);
+}
+
 void session_set_conversation(struct session *s, const char *id) {
 	char *copy = strdup(id);
 	if (!copy) return;
 	free(s->conversation_id);
 	s->conversation_id = copy;
+	for (size_t i = 0; session_dialect(s)->conversation_id && i < s->later.count; i++) rename_waiting(s, i);
 }
 
 void session_set_resumed(struct session *s, const char *id) {

@@ -300,6 +300,7 @@ void session_turn_ended(struct session *s); /* a result came: its start was no f
 bool session_works_on(struct session *s);
 void session_used(struct session *s); /* used by a client: restart the idle timer */
 void session_pace(struct session *s); /* read the child or pause it, by may_read() */
+/* Note the conversation of the child. Lines that wait for the end of its start name it from now on. */
 void session_set_conversation(struct session *s, const char *id);
 /* Change the name; the caller changes the table of names. False: no memory, and nothing has changed. */
 bool session_rename(struct session *s, const char *name);

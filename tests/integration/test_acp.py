@@ -738,6 +738,35 @@ class Lives(AcpCase):
             a.reply(mine)
             self.assertEqual(d.sessions()[name]["conversation_id"], now)
 
+    def test_a_request_follows_a_conversation_that_is_begun_anew(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        mine = a.prompt()  # wakes it
+        change = a.call("session/set_mode", sessionId="c1", modeId="plan")
+        bare = a.call("session/set_mode", modeId="default")
+        a.sync()
+        child = self.lost(agent)
+        child.print(result(child.wait(method="session/new")["id"], sessionId="c2", modes=MODES))
+        for rid, mode in ((change, "plan"), (bare, "default")):
+            m = child.wait(method="session/set_mode", params__modeId=mode)
+            self.assertEqual(m["params"], {"sessionId": "c2", "modeId": mode})
+            child.print(result(m["id"]))
+            self.assertEqual(a.reply(rid)["result"], {})
+        child.print(result(child.wait(method="session/prompt", params__sessionId="c2")["id"], stopReason="end_turn"))
+        a.reply(mine)
+
+    def test_a_request_before_the_conversation_gets_its_name(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        change = a.call("session/set_mode", modeId="plan")
+        a.sync()
+        child = agent.child()
+        self.ready(child)
+        m = child.wait(method="session/set_mode")
+        self.assertEqual(m["params"], {"sessionId": "c1", "modeId": "plan"})
+        child.print(result(m["id"]))
+        self.assertEqual(a.reply(change)["result"], {})
+
     def test_a_new_conversation_is_refused_too(self):
         d, agent, child, a = self.open()
         self.sleep(d, child)

@@ -252,6 +252,10 @@ START_TEST(a_line_is_charged_while_it_waits) {
 	close(fds[1]);
 	ck_assert(put_charged(&q, "123\n", s));
 	share_give(s, SHARE_SESSIONS, 1); /* only the charge keeps it */
+	queue_replace(&q, 0, chunk_copy("another\n", 8));
+	ck_assert_uint_eq(s->held[SHARE_BYTES], 8);
+	ck_assert_uint_eq(q.bytes, 8);
+	ck_assert_mem_eq(queue_at(&q, 0)->data, "another\n", 8);
 	queue_free(&q);
 	ck_assert_ptr_null(all.by_uid);
 }
