@@ -32,7 +32,7 @@ bool queue_has_room(const struct queue *q, size_t len) {
 }
 
 static bool grow(struct queue *q) {
-	size_t cap = q->cap ? q->cap * 2 : 8;
+	size_t cap = q->cap ? q->cap * 2 : 1; /* mostly its line is written at once */
 	struct queue_item *ring = malloc(cap * sizeof *ring);
 	if (!ring) return false;
 	for (size_t i = 0; i < q->count; i++) ring[i] = *item_at(q, i);
