@@ -2,7 +2,7 @@
  *
  * Lines of JSON-RPC: a checked line has the same members for the check, at once and in pieces, and for the scanner; an
  * id that is replaced changes nothing else, and comes back byte for byte; no name of the daemon is left in a line of a
- * child. The first byte chooses the size of the pieces and the frame.
+ * child, and an update is found whatever stands around it. The first byte chooses the size of the pieces and the frame.
  */
 #include "dialect/acp/acp.h"
 #include "dialect/jsonrpc.h"
@@ -79,6 +79,18 @@ static void check_line(const char *p, size_t n, size_t bytes, const struct jsonr
 	jsonrpc_check_free(k);
 }
 
+/* The subtype of an update is found in the pass over the line; here by a walk over the objects. */
+static void update(const char *p, size_t n) {
+	struct envelope e;
+	struct span key, value, last = SPAN_NONE;
+	if (!acp_dialect.scan(p, n, &e)) return;
+	bool updates = span_equals(e.type, "session/update");
+	for (size_t at = 0; updates && span_next_member(e.request, &at, &key, &value);)
+		if (span_spells(key, "update", true)) last = value;
+	INSIST(span_same(e.subtype, span_member(last, "sessionUpdate")));
+	if (e.type.p) INSIST(span_same(e.session_id, span_member(e.request, "sessionId")));
+}
+
 static void disown(const char *p, size_t n) {
 	struct envelope e, own;
 	struct chunk line = {NULL, p, n};
@@ -111,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0) return 0;
 	const char *p = (const char *)data + 1;
 	check_line(p, size - 1, 1 + data[0] / 2, data[0] & 1 ? &loose : &strict);
+	update(p, size - 1);
 	disown(p, size - 1);
 	ask(p, size - 1);
 	return 0;
