@@ -21,27 +21,35 @@ bool wide_here(void) {
 /* 64 bytes of the line. */
 struct step {
 	__m256i low, high;
+	size_t before; /* the first of them, which belong to the step before */
 };
 
-/* The line's last bytes are looked at in a copy, with zeros behind them. */
-static inline WIDE struct step load(const char *p, const char *end) {
+/* The line's last bytes are looked at with those before them, from start on; if there are not enough, in a copy with
+ * zeros behind them, which is slow: its loads wait for its stores. */
+static inline WIDE struct step load(const char *p, const char *start, const char *end) {
 	char tail[STEP] = {0};
-	if (end - p < STEP) p = memcpy(tail, p, (size_t)(end - p));
+	size_t before = 0;
+	if (end - p < STEP && end - start >= STEP) {
+		before = (size_t)(STEP - (end - p));
+		p -= before;
+	} else if (end - p < STEP) {
+		p = memcpy(tail, p, (size_t)(end - p));
+	}
 	return (struct step){_mm256_loadu_si256((const __m256i *)(const void *)p),
-						 _mm256_loadu_si256((const __m256i *)(const void *)(p + STEP / 2))};
+						 _mm256_loadu_si256((const __m256i *)(const void *)(p + STEP / 2)), before};
 }
 
 static inline WIDE uint64_t equal(struct step s, char c) {
 	const __m256i v = _mm256_set1_epi8(c);
 	uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(s.low, v));
 	uint32_t high = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(s.high, v));
-	return low | (uint64_t)high << 32;
+	return (low | (uint64_t)high << 32) >> s.before;
 }
 
 /* '[' becomes '{' and ']' becomes '}'; no other byte becomes one of them. */
 static inline WIDE struct step fold_brackets(struct step s) {
 	const __m256i bit = _mm256_set1_epi8(0x20);
-	return (struct step){_mm256_or_si256(s.low, bit), _mm256_or_si256(s.high, bit)};
+	return (struct step){_mm256_or_si256(s.low, bit), _mm256_or_si256(s.high, bit), s.before};
 }
 
 /* The bytes that a backslash before them escapes. *carry: whether the first byte is one; then, of the next step. */
@@ -62,10 +70,10 @@ static inline WIDE uint64_t parity(uint64_t bits) {
 	return (uint64_t)_mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_set_epi64x(0, (int64_t)bits), all, 0));
 }
 
-WIDE const char *wide_string(const char *p, const char *end) {
+WIDE const char *wide_string(const char *const start, const char *end) {
 	uint64_t carry = 0;
-	for (; p < end; p += STEP) {
-		struct step s = load(p, end);
+	for (const char *p = start; p < end; p += STEP) {
+		struct step s = load(p, start, end);
 		uint64_t quotes = equal(s, '"') & ~escaped(equal(s, '\\'), &carry);
 		if (quotes) return p + __builtin_ctzll(quotes) + 1;
 	}
@@ -110,7 +118,7 @@ static inline WIDE int closing_of_many(struct step brackets, uint64_t depth) {
 WIDE const char *wide_container(const char *const start, const char *end) {
 	uint64_t carry = 0, depth = 0, within = 0; /* within: all ones at the end of a step that ends in a string */
 	for (const char *p = start; p < end; p += STEP) {
-		struct step s = load(p, end);
+		struct step s = load(p, start, end);
 		uint64_t backslash = equal(s, '\\'), quotes = equal(s, '"') & ~escaped(backslash, &carry);
 		if (within && !quotes) continue; /* the inside of a long string */
 		uint64_t string = parity(quotes) ^ within;
@@ -120,7 +128,8 @@ WIDE const char *wide_container(const char *const start, const char *end) {
 		uint64_t open = equal(brackets, '{') & ~string, close = equal(brackets, '}') & ~string;
 		uint64_t closed = (uint64_t)__builtin_popcountll(close);
 		if (closed >= depth && close) {
-			int at = string || closed < MANY ? closing(open, close, depth) : closing_of_many(brackets, depth);
+			int at = string || closed < MANY || s.before ? closing(open, close, depth)
+														 : closing_of_many(brackets, depth);
 			if (at >= 0) return p + at + 1;
 		}
 		depth += (uint64_t)__builtin_popcountll(open) - closed;
@@ -131,7 +140,7 @@ WIDE const char *wide_container(const char *const start, const char *end) {
 WIDE uint64_t wide_marks(const char **p, const char *stop, const char *end, struct wide_state *s, const char **step) {
 	while (*p < stop) {
 		const char *at = *p;
-		struct step bytes = load(at, end), brackets = fold_brackets(bytes);
+		struct step bytes = load(at, at, end), brackets = fold_brackets(bytes);
 		uint64_t carry = s->carry, backslash = equal(bytes, '\\');
 		uint64_t quotes = equal(bytes, '"') & ~escaped(backslash, &carry), string = parity(quotes) ^ s->within;
 		s->refused = backslash & ~string;
