@@ -67,16 +67,14 @@ static inline bool jsonrpc_scan_enters(const struct cursor *c) {
 
 /* The cursor is at the brace of params.update. */
 static inline bool jsonrpc_scan_update(struct cursor *c, struct envelope *e) {
-	struct span key, value;
+	struct span key, ignored;
 	enum cursor_step step;
 	c->p++;
 	step = jsonrpc_scan_next(c, true, "sessionUpdate", 13, &key);
 	for (; step == CURSOR_MEMBER; step = jsonrpc_scan_next(c, false, "content", 7, &key)) {
-		if (!cursor_skip_value(c, &value)) return false;
-		if (jsonrpc_scan_is(key, "sessionUpdate", 13))
-			e->subtype = value;
-		else if (jsonrpc_scan_may_be_own(key) && span_spells(key, "_meta", true))
-			e->reserved |= jsonrpc_is_marked(value);
+		struct span *value = jsonrpc_scan_is(key, "sessionUpdate", 13) ? &e->subtype : &ignored;
+		if (!cursor_skip_value(c, value)) return false;
+		if (jsonrpc_scan_may_be_own(key) && span_spells(key, "_meta", true)) e->reserved |= jsonrpc_is_marked(*value);
 	}
 	return step == CURSOR_END;
 }
@@ -90,16 +88,16 @@ static inline bool jsonrpc_scan_is_update(struct span key) {
 /* The cursor is at the brace of params. */
 static inline bool jsonrpc_scan_params(struct cursor *c, struct envelope *e, struct span conversation, bool updates) {
 	const char *from = c->p;
-	struct span key, value;
+	struct span key, ignored;
 	enum cursor_step step;
 	c->p++;
 	step = jsonrpc_scan_next(c, true, conversation.p, conversation.n, &key);
 	for (; step == CURSOR_MEMBER; step = jsonrpc_scan_next(c, false, "update", 6, &key)) {
+		struct span *value = jsonrpc_scan_is(key, conversation.p, conversation.n) ? &e->session_id : &ignored;
 		bool is_update = updates && jsonrpc_scan_is_update(key);
 		if (is_update) e->subtype = SPAN_NONE;
-		if (is_update && jsonrpc_scan_enters(c) ? !jsonrpc_scan_update(c, e) : !cursor_skip_value(c, &value))
+		if (is_update && jsonrpc_scan_enters(c) ? !jsonrpc_scan_update(c, e) : !cursor_skip_value(c, value))
 			return false;
-		if (jsonrpc_scan_is(key, conversation.p, conversation.n)) e->session_id = value;
 	}
 	e->request = (struct span){from, (size_t)(c->p - from)};
 	return step == CURSOR_END;
