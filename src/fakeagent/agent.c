@@ -7,8 +7,6 @@ struct agent agent = {.compat = "2.1.332", .state = "idle"};
 
 static json_t *flags, *faults; /* by name: a text or a list; a number */
 
-/* ---- faults ---------------------------------------------------------------------------------------------------- */
-
 /* The faults with their usual numbers. */
 #define FAULTS                                                                                                         \
 	"{partial:7,huge:5242880,garbage:1,stderr:300,flood:100000,close-stdout:0,deaf:0,die:3,start-exit:1,"              \
@@ -39,8 +37,6 @@ long agent_fault(const char *name) {
 bool agent_has(const char *fault) {
 	return agent_fault(fault) > 0;
 }
-
-/* ---- flags ----------------------------------------------------------------------------------------------------- */
 
 /* Flags without a value, with a required one, and with a list of them. An unknown flag may have one: it is ignored, for
  * clients of a newer CLI, with the following word unless that begins with a dash. */
@@ -133,8 +129,6 @@ bool agent_read_flags(char **argv, char **error) {
 	}
 	return !*error;
 }
-
-/* ---- the turn -------------------------------------------------------------------------------------------------- */
 
 void agent_abort(enum abort why) {
 	if (!agent.aborted || why == ABORT_SIGNAL) agent.aborted = why;

@@ -16,8 +16,6 @@
 static struct list jobs = LIST_SELF(jobs);
 static json_t *tasks; /* running tasks by task_id */
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
-
 void background_changed(void) {
 	json_t *list = js_make("[]"), *task;
 	const char *id;
@@ -55,8 +53,6 @@ static void task_done(json_t *arg) {
 void background_task(long ms, const char *text) {
 	poller_after(ms, task_done, js_make("{id:%o,text:%s}", start("local_agent", text, NULL), text));
 }
-
-/* ---- commands -------------------------------------------------------------------------------------------------- */
 
 static void run_shell(const char *command, int out) {
 	sigset_t none;
@@ -152,8 +148,6 @@ void background_stop(const char *id) {
 		if (id && js_is(job->task, "id", id)) end(job);
 	if (id) finish(id, "stopped", "Task stopped");
 }
-
-/* ---- a subagent that asks -------------------------------------------------------------------------------------- */
 
 static void asked(struct query *q) {
 	json_t *payload = query_payload(q), *input = json_object_get(payload, "updatedInput");

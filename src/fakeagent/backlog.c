@@ -19,24 +19,11 @@ bool backlog_empty(void) {
 	return !json_array_size(lines);
 }
 
-bool backlog_is_task(const json_t *line) {
-	return js_true(line, "fake_task");
-}
-
-bool backlog_is_client_uuid(const json_t *line) {
-	return js_get(line, "uuid") && !js_true(line, "fake_uuid");
-}
-
-static bool runs_alone(const json_t *line) {
-	const char *text = js_get(line, "message.content");
-	return (text && *text == '/') || json_is_false(json_object_get(line, "shouldQuery")) ||
-		   js_is(line, "priority", "now") || backlog_is_task(line);
-}
-
 /* Urgent prompts come first and end the running turn. */
 void backlog_add(json_t *line) {
 	const json_t *content = js_at(line, "message.content");
 	const char *uuid = js_get(line, "uuid");
+	bool urgent = js_is(line, "priority", "now");
 	if (!json_is_string(content) && !json_is_array(content)) return;
 	if (uuid && json_object_get(seen, uuid)) {
 		out_replay(line, NULL, false);
@@ -48,32 +35,28 @@ void backlog_add(json_t *line) {
 		js_put(seen, uuid, json_true());
 		out_lifecycle(uuid, "queued");
 	} else {
-		js_put(line, "uuid", js_uuid());
-		js_put(line, "fake_uuid", json_true());
+		js_merge(line, js_make("{uuid:%u,fake_uuid:true}"));
 	}
-	if (!js_is(line, "priority", "now")) {
-		json_array_append(lines, line);
-		return;
-	}
-	json_array_insert(lines, 0, line);
-	if (!agent.aborted) query_end_turn(ABORT_URGENT);
+	json_array_insert(lines, urgent ? 0 : json_array_size(lines), line);
+	if (urgent && !agent.aborted) query_end_turn(ABORT_URGENT);
 }
 
 void backlog_add_task(const char *text) {
-	js_add(lines, js_make("{type:user,message:{role:user,content:%s},fake_task:true,"
+	js_add(lines, js_make("{type:user,message:{role:user,content:%s},fake_task:true,fake_uuid:true,"
 						  "origin:{kind:task-notification}}",
 						  text));
 }
 
 json_t *backlog_take(void) {
 	json_t *batch = js_make("[]");
-	while (!backlog_empty()) {
+	for (bool alone = false; !alone && !backlog_empty();) {
 		json_t *line = json_array_get(lines, 0);
-		bool alone = runs_alone(line);
+		const char *text = js_get(line, "message.content");
+		alone = (text && *text == '/') || json_is_false(json_object_get(line, "shouldQuery")) ||
+				js_is(line, "priority", "now") || js_true(line, "fake_task");
 		if (alone && json_array_size(batch)) break;
 		json_array_append(batch, line);
 		json_array_remove(lines, 0);
-		if (alone) break;
 	}
 	return batch;
 }

@@ -7,11 +7,9 @@
 
 #include "fakeagent/agent.h"
 
-void backlog_init(void); /* after the conversation: the uuids that it answered are known */
-void backlog_add(json_t *line);
-void backlog_add_task(const char *text); /* the prompt of a turn without a client's prompt */
-bool backlog_is_task(const json_t *line);
-bool backlog_is_client_uuid(const json_t *line); /* its uuid came from the client */
+void backlog_init(void);                 /* after the conversation: the uuids that it answered are known */
+void backlog_add(json_t *line);          /* a prompt of a client; without a uuid it gets one and the mark fake_uuid */
+void backlog_add_task(const char *text); /* one without a client, with the mark fake_task */
 bool backlog_empty(void);
 json_t *backlog_take(void); /* the lines of the next turn, oldest first; a new array */
 bool backlog_cancel(const char *uuid);

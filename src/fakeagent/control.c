@@ -63,8 +63,6 @@ static json_t *initialize(const json_t *body) {
 	return p;
 }
 
-/* ---- the turn -------------------------------------------------------------------------------------------------- */
-
 static json_t *interrupt(const json_t *body) {
 	if (!agent.aborted) query_end_turn(ABORT_INTERRUPT);
 	json_t *gone = js_true(body, "cancel_queued") && !agent.old ? backlog_clear() : NULL;
@@ -86,8 +84,6 @@ static json_t *background_tasks(const json_t *body) {
 	(void)body;
 	return json_object();
 }
-
-/* ---- settings -------------------------------------------------------------------------------------------------- */
 
 static json_t *set_mode(const json_t *body) {
 	const char *code = permission_set_mode(js_get(body, "mode"));
@@ -114,8 +110,6 @@ static json_t *rename_session(const json_t *body) {
 	if (js_get(body, "title")) return NULL;
 	return refuse("invalid_request", js_string("rename_session: title is missing"));
 }
-
-/* ---- the rest -------------------------------------------------------------------------------------------------- */
 
 static json_t *mcp_status(const json_t *body) {
 	(void)body;
@@ -149,28 +143,25 @@ static json_t *rewind_files(const json_t *body) {
 
 static const struct handler {
 	const char *subtype;
-	json_t *(*run)(const json_t *body); /* NULL: accepted without effect */
+	json_t *(*run)(const json_t *body);
 } HANDLERS[] = {
 	{"initialize", initialize},
 	{"interrupt", interrupt},
-	{"end_session", NULL},
 	{"cancel_async_message", cancel_message},
 	{"set_model", set_model},
 	{"set_permission_mode", set_mode},
-	{"keep_alive", NULL},
-	{"set_max_thinking_tokens", NULL},
-	{"mcp_message", NULL},
 	{"apply_flag_settings", apply_flags},
-	{"mcp_status", mcp_status},
 	{"rename_session", rename_session},
+	{"mcp_status", mcp_status},
 	{"mcp_reconnect", reconnect},
-	{"set_has_subscribers", NULL},
 	{"mcp_set_servers", set_servers},
 	{"get_context_usage", context_usage},
 	{"rewind_files", rewind_files},
 	{"background_tasks", background_tasks},
 	{"stop_task", stop_task},
 };
+/* accepted without effect, or with one after the answer */
+static const char OTHERS[] = "end_session keep_alive mcp_message set_has_subscribers set_max_thinking_tokens";
 
 /* Print what follows the answer. */
 static void go_on(const char *subtype, const json_t *body) {
@@ -184,18 +175,18 @@ static void go_on(const char *subtype, const json_t *body) {
 /* The id may be inside `request`, its old place: such a request is run and answered without an id. */
 void control_take(const json_t *line) {
 	const json_t *body = json_object_get(line, "request");
-	const char *subtype = js_get(body, "subtype");
-	const struct handler *h = HANDLERS, *end = HANDLERS + ARRAY_SIZE(HANDLERS);
-	bool first = js_same(subtype, "initialize");
+	const char *subtype = js_get(body, "subtype") ? js_get(body, "subtype") : "undefined";
+	bool first = strcmp(subtype, "initialize") == 0, known = js_word(subtype, OTHERS);
+	json_t *payload = NULL, *response;
 	error_code = NULL;
-	while (h < end && !js_same(h->subtype, subtype)) h++;
-	json_t *payload = h == end ? refuse("unsupported_request", js_printf("Unsupported control request subtype: %s",
-																		 subtype ? subtype : "undefined"))
-					  : h->run ? h->run(body)
-							   : NULL;
-	json_t *response = error_code ? js_view(line, "{subtype:error,request_id:$request_id,error:%o,error_code:%z}",
-											payload, *error_code && !agent.old ? error_code : NULL)
-								  : js_view(line, "{subtype:success,request_id:$request_id,response:%o}", payload);
+	for (size_t i = 0; i < ARRAY_SIZE(HANDLERS) && !known; i++)
+		if ((known = strcmp(HANDLERS[i].subtype, subtype) == 0)) payload = HANDLERS[i].run(body);
+	if (!known) payload = refuse("unsupported_request", js_printf("Unsupported control request subtype: %s", subtype));
+	if (error_code)
+		response = js_view(line, "{subtype:error,request_id:$request_id,error:%o,error_code:%z}", payload,
+						   *error_code && !agent.old ? error_code : NULL);
+	else
+		response = js_view(line, "{subtype:success,request_id:$request_id,response:%o}", payload);
 	if (first && !error_code && (again || !agent.old))
 		js_merge(response, js_make("{pending_permission_requests:%o,pending_user_dialog_requests:%o}",
 								   query_list("can_use_tool"), query_list("request_user_dialog")));

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "fakeagent/out.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,20 +14,22 @@ static char *dir; /* NULL: nothing is stored */
 
 /* Set `dir`, and make it. */
 static void find_dir(void) {
-	const char *env = getenv("PLENUM_FAKEAGENT_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *own = getenv("PLENUM_FAKEAGENT_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	if (agent_flag("no-session-persistence")) return;
-	if (agent_flag("conversations") || (env && *env))
-		dir = str_dup(agent_flag("conversations") ? agent_flag("conversations") : env);
+	if (agent_flag("conversations")) own = agent_flag("conversations");
+	if (own && *own)
+		dir = str_dup(own);
 	else if (state && *state)
 		dir = str_printf("%s/plenum-fakeagent", state);
 	else if (home && *home)
 		dir = str_printf("%s/.local/state/plenum-fakeagent", home);
-	for (char *p = dir; p && (p = strchr(p + 1, '/'));) {
+	for (char *p = dir; p && *p;) {
+		p += 1 + strcspn(p + 1, "/");
+		char c = *p;
 		*p = 0;
 		mkdir(dir, 0700);
-		*p = '/';
+		*p = c;
 	}
-	if (dir) mkdir(dir, 0700);
 }
 
 /* An id comes from outside and must not lead out of the directory. */
@@ -67,29 +70,35 @@ json_t *conversation_stored(void) {
 static void write_line(const json_t *message) {
 	_cleanup_free_ char *path = path_of(agent.id);
 	_cleanup_close_ int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-	if (fd < 0) return;
-	_cleanup_(buf_free) struct buf b = JS_BUF;
-	js_dump(&b, message);
-	buf_putc(&b, '\n');
-	fd_write_all(fd, b.data, b.len);
+	_cleanup_free_ char *text = js_dumps(message), *line = str_printf("%s\n", text);
+	if (fd >= 0 && line) fd_write_all(fd, line, strlen(line));
 }
 
-enum conversation_start conversation_start(void) {
-	_cleanup_json_ json_t *made = js_uuid();
+bool conversation_start(void) {
+	const char *resume = agent_flag("resume"), *wanted = agent_flag("session-id");
+	_cleanup_json_ json_t *made = js_uuid(), *ids = NULL;
 	agent.messages = js_make("[]");
 	find_dir();
-	js_replace(&agent.id, agent_flag("session-id") ? agent_flag("session-id") : json_string_value(made));
-	_cleanup_json_ json_t *ids = agent_flag("continue") ? conversation_stored() : NULL;
-	const char *old = agent_flag("resume") ? agent_flag("resume") : json_string_value(json_array_get(ids, 0));
-	if (old && !load(old) && agent_flag("resume")) return CONVERSATION_UNKNOWN;
+	js_replace(&agent.id, wanted ? wanted : json_string_value(made));
+	if (agent_flag("continue")) ids = conversation_stored();
+	const char *old = resume ? resume : json_string_value(json_array_get(ids, 0));
+	if (old && !load(old) && resume) {
+		_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", resume);
+		fprintf(stderr, "%s\n", text);
+		out_failed_start(text);
+		return false;
+	}
 	if (old && !agent_flag("fork-session")) {
 		js_replace(&agent.id, old);
-		return CONVERSATION_OK;
+		return true;
 	}
 	_cleanup_free_ char *path = path_of(agent.id);
-	if (agent_flag("session-id") && path && access(path, F_OK) == 0) return CONVERSATION_IN_USE;
+	if (wanted && path && access(path, F_OK) == 0) {
+		fprintf(stderr, "Error: Session ID %s is already in use.\n", wanted);
+		return false;
+	}
 	JS_EACH (message, agent.messages) write_line(message.v);
-	return CONVERSATION_OK;
+	return true;
 }
 
 json_t *conversation_path(void) {

@@ -8,10 +8,7 @@
 
 #include "fakeagent/agent.h"
 
-enum conversation_start { CONVERSATION_OK, CONVERSATION_UNKNOWN, CONVERSATION_IN_USE };
-
-/* Set id, directory and messages by the flags. CONVERSATION_UNKNOWN has a new id. */
-enum conversation_start conversation_start(void);
+bool conversation_start(void);                  /* set id, directory and messages by the flags; false: refused */
 json_t *conversation_path(void);                /* of its file; new */
 void conversation_set_model(const char *model); /* NULL: the scripted one */
 

@@ -8,8 +8,7 @@
 #include "fakeagent/conversation.h"
 #include "fakeagent/model.h"
 #include "fakeagent/out.h"
-#include "fakeagent/poller.h"
-#include "fakeagent/rpc.h"
+#include "fakeagent/speech.h"
 #include "fakeagent/tool.h"
 #include "fakeagent/toolserver.h"
 
@@ -19,9 +18,10 @@ static bool failed;
 struct turn {
 	json_t *batch;   /* the user lines */
 	json_t *content; /* of the merged prompt */
-	json_t *prompt;  /* its text */
-	struct tool_moment moment;
-	struct outcome out;
+	json_t *moment;  /* see model.h */
+	json_t *result;  /* members of the result */
+	int calls;       /* of the model */
+	int64_t started;
 	bool over; /* no more calls of the model */
 	bool stop_hook_active;
 };
@@ -31,49 +31,33 @@ bool dialogue_failed(void) {
 }
 
 static void end(struct turn *t, const char *subtype, const char *terminal, bool is_error) {
-	t->out.subtype = subtype;
-	t->out.terminal = terminal;
-	t->out.is_error = is_error;
+	js_merge(t->result, js_make("{subtype:%s,terminal_reason:%s,is_error:%b}", subtype, terminal, is_error));
 	t->over = true;
 }
 
-/* ---- the prompt ------------------------------------------------------------------------------------------------ */
-
 /* Join texts with a newline; blocks and a text become blocks. Takes one. */
 static json_t *merge(json_t *one, json_t *two) {
-	if (json_is_string(one) && json_is_string(two)) {
-		struct buf b = JS_BUF;
-		buf_put(&b, json_string_value(one), json_string_length(one));
-		buf_putc(&b, '\n');
-		buf_put(&b, json_string_value(two), json_string_length(two));
-		json_decref(one);
-		return js_of(&b);
-	}
-	json_t *list = js_blocks(one);
+	bool texts = json_is_string(one) && json_is_string(two);
+	json_t *both = texts ? js_printf("%s\n%s", json_string_value(one), json_string_value(two)) : js_blocks(one);
 	_cleanup_json_ json_t *more = js_blocks(two);
-	json_array_extend(list, more);
+	json_array_extend(both, more);
 	json_decref(one);
-	return list;
+	return both;
 }
 
 static void begin(struct turn *t) {
-	*t = (struct turn){.batch = backlog_take(), .out = {.subtype = "success", .started = now_ms(), .index = turns}};
+	*t = (struct turn){.batch = backlog_take(), .started = now_ms()};
+	t->result = js_make("{subtype:success,is_error:false,stop_reason:null}");
 	agent.running = true;
 	js_set(&agent.uuids, js_make("[]"));
 	js_set(&agent.denials, js_make("[]"));
 	JS_EACH (line, t->batch) {
 		json_t *content = js_at(line.v, "message.content");
 		t->content = t->content ? merge(t->content, content) : json_incref(content);
-		if (backlog_is_client_uuid(line.v)) json_array_append(agent.uuids, json_object_get(line.v, "uuid"));
-		if (backlog_is_task(line.v)) t->out.origin = json_incref(json_object_get(line.v, "origin"));
+		if (!js_true(line.v, "fake_uuid")) json_array_append(agent.uuids, json_object_get(line.v, "uuid"));
+		if (js_true(line.v, "fake_task")) js_merge(t->result, js_view(line.v, "{origin:$origin}"));
 	}
-	t->prompt = js_content(t->content);
-	t->moment = (struct tool_moment){.prompt = json_string_value(t->prompt), .turn = turns + 1};
-}
-
-static void lifecycle(const struct turn *t, const char *state) {
-	JS_EACH (line, t->batch)
-		if (backlog_is_client_uuid(line.v)) out_lifecycle(js_get(line.v, "uuid"), state);
+	t->moment = js_make("{prompt:%o,turn:%I,call:0}", js_content(t->content), (json_int_t)turns + 1);
 }
 
 /* Of several merged prompts the last one's acknowledgement comes after init and has the merged text; the others come
@@ -81,7 +65,7 @@ static void lifecycle(const struct turn *t, const char *state) {
 static void replay(const struct turn *t, bool last) {
 	size_t n = json_array_size(t->batch);
 	for (size_t i = 0; i + 1 < n && !last; i++) out_replay(json_array_get(t->batch, i), NULL, false);
-	if (last && !t->out.origin) out_replay(json_array_get(t->batch, n - 1), t->content, true);
+	if (last && !json_object_get(t->result, "origin")) out_replay(json_array_get(t->batch, n - 1), t->content, true);
 }
 
 static void print_init(void) {
@@ -89,75 +73,68 @@ static void print_init(void) {
 	speech_begin();
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------------- */
-
 /* The model has stopped; a Stop hook may continue the turn. */
 static void maybe_stop(struct turn *t) {
-	struct callback_outcome o;
-	callback_run("Stop", NULL,
-				 js_make("{stop_hook_active:%b,last_assistant_message:%O}", t->stop_hook_active, t->out.text), NULL,
-				 &o);
-	end(t, "success", o.stop ? "stop_hook_prevented" : "completed", false);
-	if (!o.stop && o.decision == POLICY_DENY && !agent.aborted) {
-		t->over = false;
-		t->stop_hook_active = true;
-		conversation_add("user", js_printf("Stop hook feedback:\n%s", o.reason ? o.reason : ""), NULL);
-	}
-	callback_free(&o);
+	_cleanup_json_ json_t *o = callback_run(
+		"Stop", NULL, js_view(t->result, "{stop_hook_active:%b,last_assistant_message:$result}", t->stop_hook_active),
+		NULL);
+	const char *reason = js_get(o, "reason");
+	end(t, "success", js_true(o, "stop") ? "stop_hook_prevented" : "completed", false);
+	if (js_true(o, "stop") || !js_is(o, "decision", "deny") || agent.aborted) return;
+	t->over = false;
+	t->stop_hook_active = true;
+	conversation_add("user", js_printf("Stop hook feedback:\n%s", reason ? reason : ""), NULL);
 }
 
-static void fail(struct turn *t, const char *error) {
-	js_set(&t->out.text, js_printf("API Error: %s", error));
-	speech_error(json_string_value(t->out.text));
-	end(t, "success", "api_error", true);
-	t->out.stop_reason = "stop_sequence";
-}
-
-static void take_reply(struct turn *t, const struct speech *s) {
-	if (agent.aborted || !speech_print(s, &t->out.stop_reason)) return;
-	const json_t *last = json_array_get(s->blocks, json_array_size(s->blocks) - 1);
-	conversation_add("assistant", json_incref(s->blocks), agent.uuids);
-	js_set(&t->out.text, js_is(last, "type", "text") ? json_incref(json_object_get(last, "text")) : NULL);
-	if (!js_has_block(s->blocks, "tool_use")) {
+static void take_reply(struct turn *t, const json_t *reply) {
+	json_t *blocks = json_object_get(reply, "blocks");
+	const json_t *last = json_array_get(blocks, json_array_size(blocks) - 1);
+	const char *stop_reason = speech_print(reply);
+	if (stop_reason) js_put(t->result, "stop_reason", js_string(stop_reason));
+	if (!stop_reason) return;
+	conversation_add("assistant", json_incref(blocks), agent.uuids);
+	json_object_del(t->result, "result");
+	if (js_is(last, "type", "text")) js_merge(t->result, js_view(last, "{result:$text}"));
+	if (!js_has_block(blocks, "tool_use")) {
 		maybe_stop(t);
 		return;
 	}
-	enum tool_end how = tool_run(s->blocks, &t->moment, &t->out.deferred);
-	if (how == TOOL_STOPPED) end(t, "success", "hook_stopped", false);
-	if (how != TOOL_DEFERRED) return;
-	end(t, "success", "tool_deferred", false);
-	t->out.stop_reason = "tool_deferred";
-}
-
-static void converse(struct turn *t) {
-	long most = agent_flag("max-turns") ? strtol(agent_flag("max-turns"), NULL, 10) : 0;
-	while (!t->over && !agent.aborted) {
-		struct speech s;
-		if (most > 0 && t->out.calls >= most) {
-			end(t, "error_max_turns", "max_turns", true);
-			t->out.errors = js_make("[%o]", js_printf("Reached maximum number of turns (%ld)", most));
-			break;
-		}
-		t->moment.call = ++t->out.calls;
-		model_speak(&s, &t->moment);
-		if (s.error && !agent.aborted)
-			fail(t, s.error);
-		else
-			take_reply(t, &s);
-		model_forget(&s);
+	_cleanup_json_ json_t *how = tool_run(blocks, t->moment);
+	if (json_object_get(how, "deferred")) {
+		end(t, "success", "tool_deferred", false);
+		js_merge(t->result, js_view(how, "{stop_reason:tool_deferred,deferred_tool_use:$deferred}"));
+	} else if (js_true(how, "stopped")) {
+		end(t, "success", "hook_stopped", false);
 	}
 }
 
-/* ---- kinds of turns -------------------------------------------------------------------------------------------- */
+static void converse(struct turn *t) {
+	const char *limit = agent_flag("max-turns"), *error;
+	long most = limit ? strtol(limit, NULL, 10) : 0;
+	while (!t->over && !agent.aborted) {
+		if (most > 0 && t->calls >= most) {
+			end(t, "error_max_turns", "max_turns", true);
+			js_merge(t->result, js_make("{errors:[%o]}", js_printf("Reached maximum number of turns (%ld)", most)));
+			break;
+		}
+		js_put(t->moment, "call", json_integer(++t->calls));
+		_cleanup_json_ json_t *reply = model_speak(t->moment);
+		if ((error = js_get(reply, "error")) && !agent.aborted) {
+			end(t, "success", "api_error", true);
+			js_merge(t->result, js_make("{stop_reason:stop_sequence,result:%o}", js_printf("API Error: %s", error)));
+			speech_error(js_get(t->result, "result"));
+		} else if (!agent.aborted) {
+			take_reply(t, reply);
+		}
+	}
+}
 
 /* Faults of a turn run as directives. */
 static void misbehave(void) {
-	static const struct {
-		const char *fault, *directive;
-	} each[] = {{"stderr", "stderr"}, {"flood", "lines"}, {"huge", "huge"}};
+	static const char *const each[][2] = {{"stderr", "stderr"}, {"flood", "lines"}, {"huge", "huge"}};
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
-		if (!agent_has(each[i].fault)) continue;
-		_cleanup_json_ json_t *text = js_printf("@%s %ld@", each[i].directive, agent_fault(each[i].fault));
+		if (!agent_has(each[i][0])) continue;
+		_cleanup_json_ json_t *text = js_printf("@%s %ld@", each[i][1], agent_fault(each[i][0]));
 		model_direct(json_string_value(text));
 	}
 	if (agent_has("grandchild") && !turns) model_direct("@grandchild@");
@@ -165,21 +142,18 @@ static void misbehave(void) {
 
 /* Return false if a hook blocks the prompt. */
 static bool submit(struct turn *t) {
-	struct callback_outcome o;
-	const char *why = "Blocked by hook";
-	callback_run("UserPromptSubmit", NULL, js_make("{prompt:%O}", t->prompt), NULL, &o);
-	bool blocked = o.decision == POLICY_DENY || o.stop;
-	if (o.stop_reason) why = o.stop_reason;
-	if (o.reason) why = o.reason;
-	if (blocked) {
-		t->out.text = js_printf("UserPromptSubmit operation blocked by hook:\n%s\n\nOriginal prompt: %s", why,
-								t->moment.prompt);
-	} else {
-		conversation_add("user", json_incref(t->content), NULL);
-		if (json_array_size(o.context)) conversation_append(o.context);
+	_cleanup_json_ json_t *o = callback_run("UserPromptSubmit", NULL, js_view(t->moment, "{prompt:$prompt}"), NULL);
+	const char *why = js_get(o, "reason") ? js_get(o, "reason") : js_get(o, "stop_reason");
+	json_t *context = json_object_get(o, "context");
+	if (js_is(o, "decision", "deny") || js_true(o, "stop")) {
+		js_put(t->result, "result",
+			   js_printf("UserPromptSubmit operation blocked by hook:\n%s\n\nOriginal prompt: %s",
+						 why ? why : "Blocked by hook", js_get(t->moment, "prompt")));
+		return false;
 	}
-	callback_free(&o);
-	return !blocked;
+	conversation_add("user", json_incref(t->content), NULL);
+	if (json_array_size(context)) conversation_append(context);
+	return true;
 }
 
 static void abort_turn(struct turn *t) {
@@ -193,10 +167,10 @@ static void abort_turn(struct turn *t) {
 	conversation_add("user", json_incref(content), NULL);
 	out_user(content, NULL);
 	speech_cut();
-	t->out.stop_reason = tools ? "tool_use" : NULL;
 	end(t, "error_during_execution", tools ? "aborted_tools" : "aborted_streaming", true);
-	t->out.errors = js_make("[%o]", js_printf("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=%s",
-											  tools ? "tool_use" : "null"));
+	js_merge(t->result, js_make("{stop_reason:%s,errors:[%o]}", tools ? "tool_use" : NULL,
+								js_printf("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=%s",
+										  tools ? "tool_use" : "null")));
 }
 
 /* Hooks run before init is printed, as in the CLI; a blocked prompt is not acknowledged. */
@@ -204,7 +178,7 @@ static void run_prompt(struct turn *t) {
 	bool accepted = submit(t);
 	print_init();
 	if (!accepted) {
-		out_warning(NULL, json_incref(t->out.text));
+		out_warning(NULL, js_view(t->result, "$result"));
 		return;
 	}
 	speech_request(true);
@@ -228,30 +202,25 @@ static void run_clear(struct turn *t) {
 								  "<command-message>clear</command-message>\n            "
 								  "<command-args></command-args>"));
 	if (!agent.old) replay(t, true);
-	t->out.local_command = "clear";
+	js_put(t->result, "local_command", js_string("clear"));
 }
 
 static void finish(struct turn *t) {
 	enum abort why = agent.aborted;
+	bool cancelled = why == ABORT_INTERRUPT || why == ABORT_SIGNAL;
 	if (!agent_has("no-result")) {
-		out_result(&t->out);
-		failed = t->out.is_error;
-		turns++;
+		failed = js_true(t->result, "is_error");
+		out_result(t->result, t->started, t->calls, turns++);
 	}
-	lifecycle(t, why == ABORT_INTERRUPT || why == ABORT_SIGNAL ? "cancelled" : "completed");
+	JS_EACH (uuid, agent.uuids) out_lifecycle(json_string_value(uuid.v), cancelled ? "cancelled" : "completed");
 	agent.running = false;
 	agent.aborted = ABORT_NONE;
 	if (backlog_empty() && why != ABORT_SIGNAL) out_state("idle");
 	model_after_turn();
 	json_decref(t->batch);
 	json_decref(t->content);
-	json_decref(t->prompt);
-	free(t->moment.tool);
-	free(t->moment.output);
-	json_decref(t->out.text);
-	json_decref(t->out.errors);
-	json_decref(t->out.deferred);
-	json_decref(t->out.origin);
+	json_decref(t->moment);
+	json_decref(t->result);
 	if (why == ABORT_SIGNAL) exit(0);
 }
 
@@ -260,12 +229,12 @@ void dialogue_run_turn(void) {
 	begin(&t);
 	out_state("running");
 	replay(&t, false);
-	lifecycle(&t, "started");
+	JS_EACH (uuid, agent.uuids) out_lifecycle(json_string_value(uuid.v), "started");
 	if (json_is_false(json_object_get(json_array_get(t.batch, 0), "shouldQuery"))) {
 		print_init();
 		replay(&t, true);
 		conversation_add("user", json_incref(t.content), NULL);
-	} else if (js_same(t.moment.prompt, "/clear") && !agent.rpc) {
+	} else if (js_is(t.moment, "prompt", "/clear") && !agent.rpc) {
 		run_clear(&t);
 	} else {
 		run_prompt(&t);

@@ -97,26 +97,23 @@ static size_t special(const unsigned char *p, const unsigned char *end, unsigned
 	return 3;
 }
 
-void js_dump(struct buf *out, const json_t *value) {
+char *js_dumps(const json_t *value) {
+	struct buf out = JS_BUF;
 	_cleanup_(buf_free) struct buf b = JS_BUF;
-	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0 || b.failed) js_no_memory();
+	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0) js_no_memory();
 	const char *p = b.data, *end = p + b.len, *hit = p;
 	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
 		unsigned c = 0;
 		size_t n = special((const unsigned char *)hit, (const unsigned char *)end, &c);
 		if (!n) continue;
-		buf_put(out, p, (size_t)(hit - p));
-		buf_printf(out, "\\u%04x", c);
+		buf_put(&out, p, (size_t)(hit - p));
+		buf_printf(&out, "\\u%04x", c);
 		p = hit + n;
 		hit = p - 1;
 	}
-	if (!buf_put(out, p, (size_t)(end - p))) js_no_memory();
-}
-
-char *js_dumps(const json_t *value) {
-	struct buf b = JS_BUF;
-	js_dump(&b, value);
-	return buf_steal(&b, NULL);
+	buf_put(&out, p, (size_t)(end - p));
+	if (b.failed || out.failed) js_no_memory();
+	return buf_steal(&out, NULL);
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------- */
@@ -201,14 +198,6 @@ json_t *js_vmake(const json_t *of, const char *format, va_list ap) {
 	json_t *value = make_value(&m);
 	va_end(m.ap);
 	return need(value);
-}
-
-json_t *js_make(const char *format, ...) {
-	va_list ap;
-	va_start(ap, format);
-	json_t *value = js_vmake(NULL, format, ap);
-	va_end(ap);
-	return value;
 }
 
 json_t *js_view(const json_t *of, const char *format, ...) {

@@ -28,14 +28,13 @@ struct js_each {
 enum js_result { JS_OK, JS_BAD, JS_ODD }; /* ODD: JSON valid for JavaScript but not for jansson; *value is NULL */
 
 enum js_result js_parse(const char *p, size_t n, json_t **value);
-void js_dump(struct buf *b, const json_t *value); /* compact, one line */
-char *js_dumps(const json_t *value);              /* the caller frees */
+char *js_dumps(const json_t *value); /* compact, one line; the caller frees */
 
 /* Make a value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or null.
  * $path is a member of `of`, omitted if there is none. %s string (NULL: null), %z string (NULL: omit the member), %o
  * taken json_t, %O borrowed json_t (NULL: omit), %i int, %I json_int_t, %b bool, %t true or omitted, %f double, %u a
  * new UUID, %w the working directory; the last two without an argument. */
-json_t *js_make(const char *format, ...);
+#define js_make(...) js_view(NULL, __VA_ARGS__)
 json_t *js_view(const json_t *of, const char *format, ...);
 json_t *js_vmake(const json_t *of, const char *format, va_list ap);
 json_t *js_text(const char *p, size_t n); /* any bytes; invalid UTF-8 becomes U+FFFD */

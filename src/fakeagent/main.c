@@ -189,19 +189,6 @@ static bool configure(char **error) {
 	return !*error;
 }
 
-/* Return true if the process may continue. */
-static bool open_conversation(void) {
-	enum conversation_start r = conversation_start();
-	if (r == CONVERSATION_IN_USE)
-		fprintf(stderr, "Error: Session ID %s is already in use.\n", agent_flag("session-id"));
-	if (r == CONVERSATION_UNKNOWN) {
-		_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", agent_flag("resume"));
-		fprintf(stderr, "%s\n", text);
-		out_failed_start(text);
-	}
-	return r == CONVERSATION_OK;
-}
-
 static int run(void) {
 	static struct watch signals = {.act = on_signal}, input = {.fd = 0, .prepare = prepare, .act = on_input};
 	long delay = agent_fault("start-delay"), code = agent_fault("start-exit");
@@ -210,7 +197,7 @@ static int run(void) {
 		return (int)code;
 	}
 	out_init();
-	if (!open_conversation()) return 1;
+	if (!conversation_start()) return 1;
 	if (delay > 0) nanosleep(&(struct timespec){delay / 1000, delay % 1000 * 1000000}, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signals.fd = fd_signals((const int[]){SIGTERM, SIGINT, 0});

@@ -5,13 +5,14 @@
  */
 #pragma once
 
-#include "fakeagent/speech.h"
-#include "fakeagent/tool.h"
+#include "fakeagent/agent.h"
 
 /* Load a scenario and set its model, rules and faults. False: *error has the reason. */
 bool model_load(const char *path, char **error);
-void model_speak(struct speech *s, const struct tool_moment *m); /* model_forget() it */
-void model_forget(struct speech *s);
+/* moment: what conditions of rules are compared with: prompt, turn, call, and tool, output, is_error of the last tool
+ * of this turn. Return the reply, as a new object: blocks, the content of the message; slow_ms, after each delta;
+ * delay_ms, before the first; or error, the text of a failed call. */
+json_t *model_speak(const json_t *moment);
 void model_direct(const char *text); /* run directives beside a reply */
 void model_after_turn(void);         /* send the requests of @after@ */
 void model_dialogs(json_t *kinds);   /* the kinds that the client can show; only the first call counts */

@@ -235,21 +235,22 @@ void out_user(json_t *content, json_t *detail) {
 }
 
 /* The CLI's result does not begin with its type either. */
-void out_result(const struct outcome *o) {
-	json_int_t ms = now_ms() - o->started;
-	calls += o->calls;
+void out_result(json_t *members, int64_t started, int count, long turn) {
+	json_int_t ms = now_ms() - started;
+	calls += count;
 	double cost = 0.001 * (double)calls;
-	json_t *f = js_make(
-		"{duration_api_ms:%I,duration_ms:%I,type:result,is_error:%b,num_turns:%i,stop_reason:%s,total_cost_usd:%f,"
-		"usage:" OUT_USAGE ",modelUsage:{},permission_denials:%O,subtype:%s,errors:%O,result:%O,terminal_reason:%z,"
-		"deferred_tool_use:%O,origin:%O,local_command:%z,result_index:%I,queued_turn_count:0}",
-		ms, ms, o->is_error, o->calls ? 1 + said : 0, o->stop_reason, cost, o->calls * 10, o->calls * 20, agent.denials,
-		o->subtype, o->errors, o->errors ? NULL : o->text, o->terminal, o->deferred, o->origin, o->local_command,
-		(json_int_t)o->index);
+	json_t *f = js_make("{duration_api_ms:%I,duration_ms:%I,type:result,num_turns:%i,total_cost_usd:%f,usage:" OUT_USAGE
+						",modelUsage:{},"
+						"permission_denials:%O,result_index:%I,queued_turn_count:0}",
+						ms, ms, count ? 1 + said : 0, cost, count * 10, count * 20, agent.denials, (json_int_t)turn);
 	js_put(json_object_get(f, "modelUsage"), agent.model,
 		   js_make("{inputTokens:%I,outputTokens:%I,cacheReadInputTokens:0,cacheCreationInputTokens:0,costUSD:%f}",
 				   (json_int_t)calls * 10, (json_int_t)calls * 20, cost));
-	if (!o->errors && !o->text) js_put(f, "result", js_string(""));
+	json_object_update(f, members);
+	if (json_object_get(f, "errors"))
+		json_object_del(f, "result");
+	else if (!json_object_get(f, "result"))
+		js_put(f, "result", js_string(""));
 	out_frame(out_name(f, true));
 }
 

@@ -10,18 +10,6 @@
 
 #define OUT_USAGE "{input_tokens:%i,cache_creation_input_tokens:0,cache_read_input_tokens:0,output_tokens:%i}"
 
-/* The end of a turn. */
-struct outcome {
-	bool is_error;
-	const char *subtype, *terminal, *stop_reason, *local_command;
-	json_t *text, *errors;
-	json_t *deferred; /* deferred_tool_use */
-	json_t *origin;   /* of a turn without a client's prompt, or NULL */
-	int64_t started;
-	int calls;  /* of the model */
-	long index; /* earlier turns */
-};
-
 void out_init(void);                                             /* also flushes at exit() */
 void out_json(json_t *frame);                                    /* takes the frame */
 void out_message(json_t *message);                               /* the same, also if frames are diverted */
@@ -46,5 +34,6 @@ void out_lifecycle(const char *uuid, const char *state);
 void out_replay(const json_t *line, json_t *content, bool stamp);
 void out_user(json_t *content, json_t *detail);  /* takes both; detail: tool_use_result or NULL */
 void out_warning(const char *tag, json_t *text); /* takes text */
-void out_result(const struct outcome *o);
+/* members: of the result; calls of the model; turn: number of earlier turns */
+void out_result(json_t *members, int64_t started, int calls, long turn);
 void out_failed_start(const char *text);

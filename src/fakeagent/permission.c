@@ -10,8 +10,6 @@
 
 static json_t *rules; /* {"allow":[...],"deny":[...],"ask":[...]}, as "Bash(ls:*)" */
 
-/* ---- mode and rules -------------------------------------------------------------------------------------------- */
-
 void permission_init(void) {
 	rules = js_make("{allow:%O,deny:%O,ask:[]}", agent_list("allowedTools"), agent_list("disallowedTools"));
 	js_replace(&agent.mode, "default");
@@ -54,16 +52,16 @@ static bool is_in(const char *list, const char *tool, const json_t *input) {
 }
 
 /* Decide without asking; *why: the decision_reason_type. */
-static enum policy judge(const char *tool, const json_t *input, const char **why) {
+static const char *judge(const char *tool, const json_t *input, const char **why) {
 	*why = "rule";
-	if (is_in("deny", tool, input)) return POLICY_DENY;
-	if (is_in("ask", tool, input) || js_word(tool, ASKS)) return POLICY_ASK;
-	if (is_in("allow", tool, input)) return POLICY_ALLOW;
+	if (is_in("deny", tool, input)) return "deny";
+	if (is_in("ask", tool, input) || js_word(tool, ASKS)) return "ask";
+	if (is_in("allow", tool, input)) return "allow";
 	*why = "mode";
-	if (strcmp(agent.mode, "bypassPermissions") == 0) return POLICY_ALLOW;
-	if (js_word(tool, "Read Glob Grep LS TodoWrite Task Agent")) return POLICY_ALLOW;
-	if (strcmp(agent.mode, "acceptEdits") == 0 && js_word(tool, EDITS)) return POLICY_ALLOW;
-	return strcmp(agent.mode, "dontAsk") == 0 ? POLICY_DENY : POLICY_ASK;
+	if (strcmp(agent.mode, "bypassPermissions") == 0) return "allow";
+	if (js_word(tool, "Read Glob Grep LS TodoWrite Task Agent")) return "allow";
+	if (strcmp(agent.mode, "acceptEdits") == 0 && js_word(tool, EDITS)) return "allow";
+	return strcmp(agent.mode, "dontAsk") == 0 ? "deny" : "ask";
 }
 
 /* A PermissionUpdate: addRules or setMode. */
@@ -100,11 +98,19 @@ json_t *permission_request(const json_t *use, json_t *input, const char *reason)
 				   end ? js_make("{name:%o,source:sdk}", js_text(name + 5, (size_t)(end - name) - 5)) : NULL);
 }
 
-/* ---- one tool -------------------------------------------------------------------------------------------------- */
-
-static void deny(struct permission *p, const json_t *use, const char *text) {
+static json_t *deny(const json_t *use, const char *text) {
 	js_add(agent.denials, js_view(use, "{tool_name:$name,tool_use_id:$id,tool_input:$input}"));
-	js_replace(&p->refusal, text);
+	return js_make("{message:%s}", text);
+}
+
+static json_t *deny_alone(const json_t *use, const char *type) {
+	_cleanup_free_ char *text = str_printf("Permission to use %s has been denied.", js_get(use, "name"));
+	json_t *denied = deny(use, text);
+	out_frame(js_view(use,
+					  "{type:system,subtype:permission_denied,tool_name:$name,tool_use_id:$id,decision_reason_type:%s,"
+					  "message:%s}",
+					  type, text));
+	return denied;
 }
 
 /* Return true for members of a wrong type that invalidate an answer; others are ignored. */
@@ -116,93 +122,67 @@ static bool is_spoiled(const json_t *answer, bool allow) {
 }
 
 /* {"behavior":"allow"|"deny",...} of the client or of a PermissionRequest hook. */
-static void take_answer(struct permission *p, const json_t *use, const json_t *answer) {
-	const char *message = js_get(answer, "message");
-	json_t *input = json_object_get(answer, "updatedInput");
+static json_t *take_answer(const json_t *use, json_t *asked, const json_t *answer) {
+	json_t *input = json_object_get(answer, "updatedInput"), *denied;
 	bool allow = js_is(answer, "behavior", "allow") && (json_is_object(input) || !agent.old);
 	bool spoiled = is_spoiled(answer, allow);
-	if (allow && !spoiled) {
-		p->allowed = true;
-		if (input) js_set(&p->input, json_incref(input));
+	if (!spoiled && allow) {
 		JS_EACH (u, json_object_get(answer, "updatedPermissions")) update(u.v);
-	} else if (js_is(answer, "behavior", "deny") && message && !spoiled) {
-		deny(p, use, message);
-		p->interrupt = js_true(answer, "interrupt");
-	} else {
-		deny(p, use, "Tool permission request failed: invalid permission result");
+		return js_make("{input:%O}", input ? input : asked);
 	}
+	if (spoiled || !js_is(answer, "behavior", "deny") || !js_get(answer, "message"))
+		return deny(use, "Tool permission request failed: invalid permission result");
+	denied = deny(use, js_get(answer, "message"));
+	js_merge(denied, js_view(answer, "{interrupt:$interrupt}"));
+	return denied;
 }
 
-static void deny_alone(struct permission *p, const json_t *use, const char *type) {
-	_cleanup_free_ char *text = str_printf("Permission to use %s has been denied.", js_get(use, "name"));
-	deny(p, use, text);
-	out_frame(js_view(use,
-					  "{type:system,subtype:permission_denied,tool_name:$name,tool_use_id:$id,decision_reason_type:%s,"
-					  "message:%s}",
-					  type, text));
-}
-
-static void ask_client(struct permission *p, const json_t *use, const char *reason) {
-	if (!agent.ask_stdio) {
-		deny_alone(p, use, "mode");
-		return;
-	}
+static json_t *ask_client(const json_t *use, json_t *input, const char *reason) {
+	if (!agent.ask_stdio) return deny_alone(use, "mode");
 	out_state("requires_action");
-	struct query *q = query_send(permission_request(use, p->input, reason), -1);
+	struct query *q = query_send(permission_request(use, input, reason), -1);
 	query_wait(q);
 	if (agent.aborted != ABORT_SIGNAL) out_state("running");
 	const char *error = query_error(q);
-	if (q->end == QUERY_ANSWERED && error) {
-		_cleanup_free_ char *text = str_printf("Tool permission request failed: %s", error);
-		deny(p, use, text);
-	} else if (q->end == QUERY_ANSWERED) {
-		take_answer(p, use, query_payload(q));
-	} else if (q->end == QUERY_CLOSED) {
-		js_replace(&p->refusal, agent.old ? "Tool permission request failed: Error: Stream closed"
-										  : "Tool permission stream closed before response received");
-	} else {
-		p->aborted = true;
-	}
+	_cleanup_free_ char *text = error ? str_printf("Tool permission request failed: %s", error) : NULL;
+	json_t *answer = q->end == QUERY_CLOSED
+						 ? js_make("{message:%s}", agent.old ? "Tool permission request failed: Error: Stream closed"
+															 : "Tool permission stream closed before response received")
+					 : q->end != QUERY_ANSWERED ? json_object()
+					 : error                    ? deny(use, text)
+												: take_answer(use, input, query_payload(q));
 	query_free(q);
+	return answer;
 }
 
-/* Hooks may answer in place of the client. */
-static bool ask_hooks(struct permission *p, const json_t *use) {
+/* Hooks may answer in place of the client; NULL: they do not. */
+static json_t *ask_hooks(const json_t *use, json_t *input) {
 	static const char denied[] = "Denied by a PermissionRequest hook";
-	struct callback_outcome o;
 	const char *name = js_get(use, "name");
-	callback_run(
+	_cleanup_json_ json_t *o = callback_run(
 		"PermissionRequest", name,
-		js_make("{tool_name:%s,tool_input:%O,permission_suggestions:%o}", name, p->input, suggest(name, p->input)),
-		js_get(use, "id"), &o);
-	bool answered = json_is_object(o.permission), decided = answered || o.decision == POLICY_DENY;
-	if (answered) {
-		if (js_is(o.permission, "behavior", "deny") && !js_get(o.permission, "message"))
-			js_put(o.permission, "message", js_string(denied));
-		take_answer(p, use, o.permission);
-	} else if (decided) {
-		deny(p, use, o.reason ? o.reason : denied);
-	}
-	callback_free(&o);
-	return decided;
+		js_view(use, "{tool_name:$name,tool_input:%O,permission_suggestions:%o}", input, suggest(name, input)),
+		js_get(use, "id"));
+	json_t *answer = json_object_get(o, "permission");
+	if (!json_is_object(answer))
+		return js_is(o, "decision", "deny") ? deny(use, js_get(o, "reason") ? js_get(o, "reason") : denied) : NULL;
+	if (js_is(answer, "behavior", "deny") && !js_get(answer, "message")) js_put(answer, "message", js_string(denied));
+	return take_answer(use, input, answer);
 }
 
-void permission_decide(const json_t *use, const struct callback_outcome *before, struct permission *p) {
-	const char *name = js_get(use, "name"), *why;
-	json_t *input = json_is_object(before->input) ? before->input : json_object_get(use, "input");
-	*p = (struct permission){.input = json_incref(input)};
-	enum policy verdict = judge(name, p->input, &why);
-	bool forced = before->decision == POLICY_ASK, allowed = before->decision == POLICY_ALLOW;
-	if (verdict == POLICY_DENY)
-		deny_alone(p, use, why);
-	else if (!forced && (allowed || (verdict == POLICY_ALLOW && !js_word(name, ASKS))))
-		p->allowed = true;
-	else if (!ask_hooks(p, use))
-		ask_client(p, use, !forced ? NULL : before->reason ? before->reason : "a hook asks");
-	if (agent.aborted && !p->allowed) p->aborted = true;
-}
-
-void permission_free(struct permission *p) {
-	json_decref(p->input);
-	free(p->refusal);
+json_t *permission_decide(const json_t *use, const json_t *before) {
+	const char *name = js_get(use, "name"), *why, *reason = js_get(before, "reason");
+	json_t *input = json_object_get(before, "input"), *answer;
+	if (!input) input = json_object_get(use, "input");
+	const char *verdict = judge(name, input, &why);
+	bool forced = js_is(before, "decision", "ask"), allowed = js_is(before, "decision", "allow");
+	allowed |= strcmp(verdict, "allow") == 0 && !js_word(name, ASKS);
+	if (strcmp(verdict, "deny") == 0)
+		answer = deny_alone(use, why);
+	else if (!forced && allowed)
+		answer = js_make("{input:%O}", input);
+	else if (!(answer = ask_hooks(use, input)))
+		answer = ask_client(use, input, !forced ? NULL : reason ? reason : "a hook asks");
+	if (agent.aborted && !json_object_get(answer, "input")) json_object_clear(answer);
+	return answer;
 }

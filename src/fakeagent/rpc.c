@@ -21,8 +21,6 @@ void rpc_speak(const struct rpc_protocol *protocol) {
 	out_divert(protocol->frame);
 }
 
-/* ---- messages to the client ------------------------------------------------------------------------------------ */
-
 void rpc_reply(const struct rpc_call *c, json_t *result) {
 	bool now = c->id == current;
 	json_t *m = js_make("{jsonrpc:%z,id:%O,result:%o}", spoken->version, c->id, result);
@@ -64,8 +62,6 @@ json_t *rpc_withdraw(const char *request_id) {
 	json_object_del(asks, request_id);
 	return id;
 }
-
-/* ---- messages of the client ------------------------------------------------------------------------------------ */
 
 bool rpc_may_open(const struct rpc_call *c) {
 	const char *cwd = js_get(c->params, "cwd");

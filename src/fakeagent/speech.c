@@ -4,7 +4,6 @@
 #include "base/str.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/out.h"
-#include "fakeagent/poller.h"
 
 #define PIECES 50 /* approximate number of deltas of a text */
 #define PIECE_MIN 8
@@ -15,22 +14,6 @@ static struct {
 	int block;
 	bool requested, named_line, named_event; /* already printed in this turn */
 } message;
-
-/* ---- making ---------------------------------------------------------------------------------------------------- */
-
-void speech_text(struct speech *s, json_t *text) {
-	js_add(s->blocks, js_make("{type:text,text:%o}", text));
-}
-
-void speech_thought(struct speech *s, json_t *text) {
-	js_add(s->blocks, js_make("{type:thinking,thinking:%o,signature:fake}", text));
-}
-
-void speech_tool(struct speech *s, const char *name, json_t *input) {
-	js_add(s->blocks, js_make("{type:tool_use,id:%o,name:%s,input:%o}", js_id("toolu_0"), name, input));
-}
-
-/* ---- frames ---------------------------------------------------------------------------------------------------- */
 
 void speech_begin(void) {
 	message.requested = message.named_line = message.named_event = false;
@@ -65,8 +48,8 @@ static void event(const char *format, ...) {
 }
 
 static void line(json_t *content, const char *error, bool aborted) {
-	json_t *f = js_make("{type:assistant,message:%o,parent_tool_use_id:null,error:%z,aborted:%o}", content, error,
-						aborted ? json_true() : NULL);
+	json_t *f = js_make("{type:assistant,message:%o,parent_tool_use_id:null,error:%z,aborted:%t}", content, error,
+						aborted);
 	if (!message.named_line) out_name(f, true);
 	message.named_line = true;
 	out_stamp(f);
@@ -95,67 +78,60 @@ void speech_error(const char *text) {
 	line(make_message("<synthetic>", js_make("[{type:text,text:%s}]", text), "stop_sequence"), "server_error", false);
 }
 
-/* ---- printing -------------------------------------------------------------------------------------------------- */
-
-static const struct kind {
-	const char *type, *key, *delta, *member;
-} KINDS[] = {
-	{"text", "text", "text_delta", "text"},
-	{"thinking", "thinking", "thinking_delta", "thinking"},
-	{"tool_use", "input", "input_json_delta", "partial_json"},
-};
-
-/* Print a text in deltas, none within a character. Return the bytes printed before an abort. */
-static size_t print_deltas(const struct speech *s, const struct kind *k, const char *p, size_t n) {
-	bool tool = k == &KINDS[ARRAY_SIZE(KINDS) - 1];
+/* Print a text in deltas, none within a character, and the input of a tool in one. Return the bytes printed before an
+ * abort. */
+static size_t print_deltas(const char *kind, const char *member, const char *p, size_t n, int64_t slow) {
+	bool tool = strcmp(member, "partial_json") == 0;
 	size_t step = tool ? n : MAX((size_t)PIECE_MIN, (n + PIECES - 1) / PIECES), at = 0;
-	if (!agent.partial && s->slow <= 0) return agent.aborted ? 0 : n;
+	if (!agent.partial && slow <= 0) return agent.aborted ? 0 : n;
 	while (at < n && !agent.aborted) {
 		size_t size = MIN(n - at, step);
 		while (at + size < n && (p[at + size] & 0xC0) == 0x80) size++;
-		json_t *delta = js_make("{type:%s}", k->delta);
-		js_put(delta, k->member, js_text(p + at, size));
+		json_t *delta = js_make("{type:%s}", kind);
+		js_put(delta, member, js_text(p + at, size));
 		event("{type:content_block_delta,index:%i,delta:%o}", message.block, delta);
-		if (s->slow > 0) poller_sleep(s->slow);
+		if (slow > 0) poller_sleep(slow);
 		at += size;
 	}
 	return tool && agent.aborted ? 0 : at;
 }
 
-static bool print_block(const struct speech *s, json_t *block, int index) {
-	const struct kind *k = KINDS;
-	while (!js_is(block, "type", k->type)) k++;
-	json_t *value = json_object_get(block, k->key);
-	bool tool = json_is_object(value);
+static bool print_block(json_t *block, int index, int64_t slow) {
+	bool tool = js_is(block, "type", "tool_use"), text = js_is(block, "type", "text");
+	const char *key = tool ? "input" : js_get(block, "type");
+	json_t *value = json_object_get(block, key);
 	_cleanup_json_ json_t *part = json_copy(block);
 	_cleanup_free_ char *input = tool ? js_dumps(value) : NULL;
-	const char *p = tool ? input : json_string_value(value);
 	size_t n = tool ? strlen(input) : json_string_length(value);
-	js_put(part, k->key, tool ? json_object() : js_string(""));
+	js_put(part, key, tool ? json_object() : js_string(""));
 	message.block = index;
 	message.open = true;
 	event("{type:content_block_start,index:%i,content_block:%O}", index, part);
-	size_t said = print_deltas(s, k, p, n);
-	if (said < n && tool) return false;
-	if (said < n) js_put(part, k->key, js_text(p, said));
+	size_t said = tool ? print_deltas("input_json_delta", "partial_json", input, n, slow)
+					   : print_deltas(text ? "text_delta" : "thinking_delta", key, json_string_value(value), n, slow);
+	bool whole = said == n;
+	if (!whole && tool) return false;
+	if (!whole) js_put(part, key, js_text(json_string_value(value), said));
 	/* The CLI runs it at each flush of its stream; here a block is one flush. */
-	if (said == n && k == KINDS)
-		callback_notify("MessageDisplay", NULL,
-						js_make("{message_id:%s,index:%i,final:true,delta:%O}", message.id, index, value), NULL);
-	line(make_message(agent.model, js_make("[%O]", said < n ? part : block), NULL), NULL, said < n);
-	if (said == n) stop_block();
-	return said == n;
+	if (whole && text)
+		json_decref(callback_run("MessageDisplay", NULL,
+								 js_make("{message_id:%s,index:%i,final:true,delta:%O}", message.id, index, value),
+								 NULL));
+	line(make_message(agent.model, js_make("[%O]", whole ? block : part), NULL), NULL, !whole);
+	if (whole) stop_block();
+	return whole;
 }
 
-bool speech_print(const struct speech *s, const char **stop_reason) {
+const char *speech_print(const json_t *reply) {
+	const json_t *blocks = json_object_get(reply, "blocks");
 	speech_request(false);
-	if (s->delay > 0) poller_sleep(s->delay);
-	if (agent.aborted) return false;
+	if (js_number(reply, "delay_ms") > 0) poller_sleep(js_number(reply, "delay_ms"));
+	if (agent.aborted) return NULL;
 	event("{type:message_start,message:%o}", make_message(agent.model, js_make("[]"), NULL));
-	JS_EACH (block, s->blocks)
-		if (!print_block(s, block.v, (int)block.i)) return false;
-	*stop_reason = js_has_block(s->blocks, "tool_use") ? "tool_use" : "end_turn";
-	stop_message(*stop_reason);
+	JS_EACH (block, blocks)
+		if (!print_block(block.v, (int)block.i, js_number(reply, "slow_ms"))) return NULL;
+	const char *stop_reason = js_has_block(blocks, "tool_use") ? "tool_use" : "end_turn";
+	stop_message(stop_reason);
 	poller_round(0);
-	return !agent.aborted;
+	return agent.aborted ? NULL : stop_reason;
 }

@@ -5,17 +5,8 @@
  */
 #pragma once
 
-#include "fakeagent/agent.h"
+#include "fakeagent/js.h"
 
-/* The state of a turn that conditions of a scenario are compared with. */
-struct tool_moment {
-	const char *prompt;
-	char *tool, *output; /* of the last tool of this turn, or NULL; owned */
-	bool failed;         /* that tool */
-	long turn, call;     /* from 1 */
-};
-
-enum tool_end { TOOL_DONE, TOOL_STOPPED, TOOL_DEFERRED }; /* the last two end the turn, by hooks */
-
-/* Run the tool_use blocks; m gets the last tool. *deferred: of TOOL_DEFERRED, new. */
-enum tool_end tool_run(const json_t *blocks, struct tool_moment *m, json_t **deferred);
+/* Run the tool_use blocks. The moment of the turn (model.h) gets tool, output and is_error of the last one. Return, as
+ * a new object, what ends the turn: stopped, by a hook; deferred, the deferred_tool_use. */
+json_t *tool_run(const json_t *blocks, json_t *moment);

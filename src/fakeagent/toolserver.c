@@ -105,39 +105,36 @@ json_t *toolserver_tools(void) {
 	return list;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------------------- */
-
-static void take_result(struct tool_output *o, const struct query *q) {
-	json_t *reply = json_object_get(query_payload(q), "mcp_response"), *content = js_at(reply, "result.content");
+static json_t *take_result(const struct query *q) {
+	const json_t *reply = json_object_get(query_payload(q), "mcp_response"), *result = json_object_get(reply, "result");
 	const char *error = query_error(q) ? query_error(q) : js_get(reply, "error.message");
-	if (!error && !json_object_get(reply, "result")) error = "the server gave no result";
-	o->content = !error && content ? json_incref(content) : js_string(error ? error : "");
-	o->failed = error || js_true(json_object_get(reply, "result"), "isError");
+	json_t *content = json_object_get(result, "content");
+	if (!error && !result) error = "the server gave no result";
+	if (error || !content)
+		return js_make("{content:%s,failed:%b}", error ? error : "", error || js_true(result, "isError"));
+	return js_make("{content:%O,failed:%b}", content, js_true(result, "isError"));
 }
 
-void toolserver_call(const char *tool, json_t *input, const char *id, struct tool_output *o) {
-	const char *end = strstr(tool + 5, "__"), *limit = getenv("MCP_TOOL_TIMEOUT");
+json_t *toolserver_call(const json_t *use) {
+	const char *tool = js_get(use, "name"), *end = strstr(tool + 5, "__"), *limit = getenv("MCP_TOOL_TIMEOUT");
 	_cleanup_free_ char *name = end ? strndup(tool + 5, (size_t)(end - tool) - 5) : NULL;
-	json_t *server = server_of(name);
-	o->failed = true;
-	if (!server) {
-		o->content = js_printf("Error: No such tool available: %s", tool);
-		return;
-	}
+	json_t *server = server_of(name), *out;
+	if (!server) return js_make("{content:%o,failed:true}", js_printf("Error: No such tool available: %s", tool));
 	json_int_t rpc = js_number(server, "next");
-	json_t *params = js_make("{name:%s,arguments:%O,_meta:{claudecode/toolUseId:%s,progressToken:%I}}", end + 2, input,
-							 id, rpc);
+	json_t *params = js_view(use, "{name:%s,arguments:$input,_meta:{claudecode/toolUseId:$id,progressToken:%I}}",
+							 end + 2, rpc);
 	struct query *q = send(name, "tools/call", params, server, limit && atol(limit) > 0 ? atol(limit) : 100000000);
 	query_wait(q);
 	if (q->end == QUERY_ANSWERED) {
-		take_result(o, q);
+		out = take_result(q);
 	} else {
-		o->content = js_printf("The call of %s was not answered", tool);
-		o->aborted = q->end == QUERY_CANCELLED;
+		out = js_make("{content:%o,failed:true,aborted:%b}", js_printf("The call of %s was not answered", tool),
+					  q->end == QUERY_CANCELLED);
 		if (q->end != QUERY_CLOSED)
 			query_then(
 				send(name, "notifications/cancelled", js_make("{requestId:%I,reason:no answer}", rpc), NULL, TIMEOUT),
 				NULL, NULL);
 	}
 	query_free(q);
+	return out;
 }
