@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/agent.h"
 
-#include "base/str.h"
-
 struct agent agent = {.compat = "2.1.332", .state = "idle"};
 
 static json_t *flags, *faults; /* by name: a text or a list; a number */

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "base/fd.h"
+#include "base/str.h"
 #include "fakeagent/js.h"
 
 enum abort {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/appserver.h"
 
-#include "base/fd.h"
-#include "base/str.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/permission.h"

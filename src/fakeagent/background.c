@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/background.h"
 
-#include "base/fd.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/out.h"
 #include "fakeagent/permission.h"

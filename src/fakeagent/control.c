@@ -75,16 +75,6 @@ static json_t *cancel_message(const json_t *body) {
 	return js_make("{cancelled:%b,message_uuid:%z}", gone, gone && !agent.old ? uuid : NULL);
 }
 
-static json_t *stop_task(const json_t *body) {
-	background_stop(js_get(body, "task_id"));
-	return json_object();
-}
-
-static json_t *background_tasks(const json_t *body) {
-	(void)body;
-	return json_object();
-}
-
 static json_t *set_mode(const json_t *body) {
 	const char *code = permission_set_mode(js_get(body, "mode"));
 	if (!code) return js_make("{mode:%s}", agent.mode);
@@ -95,73 +85,44 @@ static json_t *set_mode(const json_t *body) {
 										"--dangerously-skip-permissions"));
 }
 
-static json_t *set_model(const json_t *body) {
-	const char *model = js_get(body, "model");
-	conversation_set_model(js_same(model, "default") ? NULL : model);
-	return unless_old(js_make("{model:%s}", agent.model));
+/* Settings, servers and questions about the session. */
+static json_t *run_other(const char *name, const json_t *body) {
+	const char *model = js_get(body, "model"), *server = js_get(body, "serverName");
+	int tokens = (int)json_array_size(agent.messages) * 10;
+	if (js_same(name, "set_model")) {
+		conversation_set_model(js_same(model, "default") ? NULL : model);
+		return unless_old(js_make("{model:%s}", agent.model));
+	}
+	if (js_same(name, "apply_flag_settings") && !json_is_object(json_object_get(body, "settings")))
+		return refuse("invalid_request", js_string("apply_flag_settings: settings is no object"));
+	if (js_same(name, "rename_session") && !js_get(body, "title"))
+		return refuse("invalid_request", js_string("rename_session: title is missing"));
+	if (js_same(name, "stop_task")) background_stop(js_get(body, "task_id"));
+	if (js_word(name, "stop_task background_tasks")) return json_object();
+	if (js_same(name, "mcp_status")) return js_make("{mcpServers:%o}", toolserver_list(true));
+	if (js_same(name, "mcp_set_servers")) return toolserver_replace(json_object_get(body, "servers"));
+	if (js_same(name, "mcp_reconnect") && !toolserver_connect(server))
+		return refuse("", js_printf("Server not found: %s", server ? server : "undefined"));
+	if (js_same(name, "get_context_usage"))
+		return js_make("{categories:[{name:Messages,tokens:%i,color:blue}],totalTokens:%i,maxTokens:200000,"
+					   "rawMaxTokens:200000,percentage:%f,model:%s}",
+					   tokens, tokens, tokens / 2000.0, agent.model);
+	if (js_same(name, "rewind_files") && !js_same(getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"), "true"))
+		return refuse("", js_string("File rewinding is not enabled."));
+	if (js_same(name, "rewind_files")) return js_make("{canRewind:true,filesChanged:[],insertions:0,deletions:0}");
+	if (js_word(name, "apply_flag_settings rename_session mcp_reconnect end_session keep_alive mcp_message "
+					  "set_has_subscribers set_max_thinking_tokens"))
+		return NULL;
+	return refuse("unsupported_request", js_printf("Unsupported control request subtype: %s", name));
 }
 
-static json_t *apply_flags(const json_t *body) {
-	if (json_is_object(json_object_get(body, "settings"))) return NULL;
-	return refuse("invalid_request", js_string("apply_flag_settings: settings is no object"));
+static json_t *run(const char *name, const json_t *body) {
+	if (js_same(name, "initialize")) return initialize(body);
+	if (js_same(name, "interrupt")) return interrupt(body);
+	if (js_same(name, "cancel_async_message")) return cancel_message(body);
+	if (js_same(name, "set_permission_mode")) return set_mode(body);
+	return run_other(name, body);
 }
-
-static json_t *rename_session(const json_t *body) {
-	if (js_get(body, "title")) return NULL;
-	return refuse("invalid_request", js_string("rename_session: title is missing"));
-}
-
-static json_t *mcp_status(const json_t *body) {
-	(void)body;
-	return js_make("{mcpServers:%o}", toolserver_list(true));
-}
-
-static json_t *set_servers(const json_t *body) {
-	return toolserver_replace(json_object_get(body, "servers"));
-}
-
-static json_t *reconnect(const json_t *body) {
-	const char *name = js_get(body, "serverName");
-	if (toolserver_connect(name)) return NULL;
-	return refuse("", js_printf("Server not found: %s", name ? name : "undefined"));
-}
-
-static json_t *context_usage(const json_t *body) {
-	int n = (int)json_array_size(agent.messages) * 10;
-	(void)body;
-	return js_make("{categories:[{name:Messages,tokens:%i,color:blue}],totalTokens:%i,maxTokens:200000,"
-				   "rawMaxTokens:200000,percentage:%f,model:%s}",
-				   n, n, n / 2000.0, agent.model);
-}
-
-static json_t *rewind_files(const json_t *body) {
-	(void)body;
-	if (js_same(getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"), "true"))
-		return js_make("{canRewind:true,filesChanged:[],insertions:0,deletions:0}");
-	return refuse("", js_string("File rewinding is not enabled."));
-}
-
-static const struct handler {
-	const char *subtype;
-	json_t *(*run)(const json_t *body);
-} HANDLERS[] = {
-	{"initialize", initialize},
-	{"interrupt", interrupt},
-	{"cancel_async_message", cancel_message},
-	{"set_model", set_model},
-	{"set_permission_mode", set_mode},
-	{"apply_flag_settings", apply_flags},
-	{"rename_session", rename_session},
-	{"mcp_status", mcp_status},
-	{"mcp_reconnect", reconnect},
-	{"mcp_set_servers", set_servers},
-	{"get_context_usage", context_usage},
-	{"rewind_files", rewind_files},
-	{"background_tasks", background_tasks},
-	{"stop_task", stop_task},
-};
-/* accepted without effect, or with one after the answer */
-static const char OTHERS[] = "end_session keep_alive mcp_message set_has_subscribers set_max_thinking_tokens";
 
 /* Print what follows the answer. */
 static void go_on(const char *subtype, const json_t *body) {
@@ -175,13 +136,10 @@ static void go_on(const char *subtype, const json_t *body) {
 /* The id may be inside `request`, its old place: such a request is run and answered without an id. */
 void control_take(const json_t *line) {
 	const json_t *body = json_object_get(line, "request");
-	const char *subtype = js_get(body, "subtype") ? js_get(body, "subtype") : "undefined";
-	bool first = strcmp(subtype, "initialize") == 0, known = js_word(subtype, OTHERS);
-	json_t *payload = NULL, *response;
+	const char *name = js_get(body, "subtype") ? js_get(body, "subtype") : "undefined";
+	bool first = strcmp(name, "initialize") == 0;
 	error_code = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(HANDLERS) && !known; i++)
-		if ((known = strcmp(HANDLERS[i].subtype, subtype) == 0)) payload = HANDLERS[i].run(body);
-	if (!known) payload = refuse("unsupported_request", js_printf("Unsupported control request subtype: %s", subtype));
+	json_t *payload = run(name, body), *response;
 	if (error_code)
 		response = js_view(line, "{subtype:error,request_id:$request_id,error:%o,error_code:%z}", payload,
 						   *error_code && !agent.old ? error_code : NULL);
@@ -191,5 +149,5 @@ void control_take(const json_t *line) {
 		js_merge(response, js_make("{pending_permission_requests:%o,pending_user_dialog_requests:%o}",
 								   query_list("can_use_tool"), query_list("request_user_dialog")));
 	out_answer(js_make("{type:control_response,response:%o}", response), !first, true);
-	if (!error_code) go_on(subtype, body);
+	if (!error_code) go_on(name, body);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/conversation.h"
 
-#include "base/fd.h"
-#include "base/str.h"
 #include "fakeagent/out.h"
 
 #include <dirent.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/dialogue.h"
 
-#include "base/fd.h"
 #include "fakeagent/background.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/callback.h"

@@ -5,8 +5,6 @@
  * earlier files. Source of the behaviour: docs/protocol-facts.md (the CLI 2.1.332, measured). Here are the start, the
  * lines on stdin, checked as by the CLI, and the loop.
  */
-#include "base/fd.h"
-#include "base/str.h"
 #include "fakeagent/acp.h"
 #include "fakeagent/appserver.h"
 #include "fakeagent/backlog.h"

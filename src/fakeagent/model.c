@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/model.h"
 
-#include "base/fd.h"
-#include "base/str.h"
 #include "fakeagent/background.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/out.h"
@@ -16,6 +14,7 @@
 extern char **environ;
 
 struct directive {
+	const char *from, *end;
 	long number;
 	char *word; /* a word or a text */
 	json_t *input;
@@ -112,130 +111,121 @@ static void leave_grandchild(void) {
 
 /* ---- directives ------------------------------------------------------------------------------------------------ */
 
-/* Names, and their arguments: n number, w word, j optional JSON object, t text up to the next @. */
-static const char *const DIRECTIVES[][2] = {
-	{"tool", "wj"}, {"text", "t"},    {"think", "t"},   {"blocks", "n"},  {"long", "n"},      {"slow", "n"},
-	{"error", "t"}, {"env", ""},      {"argv", ""},     {"cwd", ""},      {"pid", ""},        {"history", ""},
-	{"elicit", ""}, {"dialog", "t"},  {"unknown", "t"}, {"after", "nwj"}, {"task", "nt"},     {"lines", "n"},
-	{"huge", "n"},  {"garbage", "t"}, {"stderr", "n"},  {"exit", "n"},    {"grandchild", ""}, {"die", ""},
-};
+static void skip_spaces(struct directive *d) {
+	while (isspace((unsigned char)*d->end)) d->end++;
+}
 
-/* Directives that speak or ask. */
-static void run_reply(json_t *reply, const char *name, const struct directive *d) {
-	if (js_same(name, "tool"))
+/* Read an argument: n number, w word, j optional JSON object, t text up to the next @. A JSON object ends at its own
+ * brace and may contain `@` and `}`. */
+static bool read_argument(struct directive *d, char kind) {
+	const char *from = d->end;
+	json_error_t err;
+	if (kind == 'j' && *from != '@') {
+		js_set(&d->input, json_loads(from, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err));
+		if (d->input) d->end += err.position;
+		return d->input;
+	}
+	if (kind == 'j') {
+		js_set(&d->input, json_object());
+		return true;
+	}
+	while (*d->end && *d->end != '@' && (kind == 't' || !isspace((unsigned char)*d->end))) d->end++;
+	if (kind == 't' ? !*d->end : d->end == from) return false;
+	_cleanup_free_ char *word = strndup(from, (size_t)(d->end - from));
+	char *rest = word;
+	if (kind == 'n') d->number = strtol(word, &rest, 10);
+	if (kind != 'n') js_replace(&d->word, word);
+	return kind != 'n' || !*rest;
+}
+
+/* Return true if the directive is this one, with these arguments and the closing @, where it ends then. */
+static bool is(struct directive *d, const char *name, const char *arguments) {
+	size_t n = strlen(name);
+	if (strncmp(d->from, name, n) != 0 || isalnum((unsigned char)d->from[n])) return false;
+	d->end = d->from + n;
+	for (; *arguments; arguments++) {
+		skip_spaces(d);
+		if (!read_argument(d, *arguments)) return false;
+	}
+	skip_spaces(d);
+	return *d->end++ == '@';
+}
+
+/* Run a directive that speaks or asks. False: it is none. */
+static bool run_reply(json_t *reply, struct directive *d) {
+	if (is(d, "tool", "wj"))
 		call_tool(reply, d->word, json_incref(d->input));
-	else if (js_same(name, "text"))
+	else if (is(d, "text", "t"))
 		say(reply, js_string(d->word));
-	else if (js_same(name, "think"))
+	else if (is(d, "think", "t"))
 		think(reply, js_string(d->word));
-	else if (js_same(name, "blocks"))
+	else if (is(d, "blocks", "n"))
 		for (long i = 1; i <= d->number; i++) say(reply, js_printf("block %ld", i));
-	else if (js_same(name, "long"))
+	else if (is(d, "long", "n"))
 		say(reply, repeated('x', d->number));
-	else if (js_same(name, "slow"))
+	else if (is(d, "slow", "n"))
 		js_put(reply, "slow_ms", json_integer(d->number));
-	else if (js_same(name, "error"))
+	else if (is(d, "error", "t"))
 		js_put(reply, "error", js_string(d->word));
-	else if (js_same(name, "env"))
+	else if (is(d, "env", ""))
 		say_words(reply, environ);
-	else if (js_same(name, "argv"))
+	else if (is(d, "argv", ""))
 		say_words(reply, agent.argv);
-	else if (js_same(name, "cwd"))
+	else if (is(d, "cwd", ""))
 		say(reply, js_make("%w"));
-	else if (js_same(name, "pid"))
+	else if (is(d, "pid", ""))
 		say(reply, js_printf("%ld", (long)getpid()));
-	else if (js_same(name, "history"))
+	else if (is(d, "history", ""))
 		say_history(reply);
-	else if (js_same(name, "elicit"))
+	else if (is(d, "elicit", ""))
 		ask(reply, "elicit",
 			js_make("{subtype:elicitation,mcp_server_name:fake,message:What is your name?,mode:form,"
 					"requested_schema:{type:object,properties:{name:{type:string}}}}"));
-	else if (js_same(name, "unknown"))
+	else if (is(d, "unknown", "t"))
 		ask(reply, "answer", js_make("{subtype:%s,detail:fake}", d->word));
-	else if (js_same(name, "dialog") && !js_has(dialogs, d->word))
+	else if (is(d, "dialog", "t") && !js_has(dialogs, d->word))
 		say(reply, js_printf("dialog: no client shows %s", d->word));
-	else if (js_same(name, "dialog"))
+	else if (is(d, "dialog", "t"))
 		ask(reply, "dialog", js_make("{subtype:request_user_dialog,dialog_kind:%s,payload:{title:A dialog}}", d->word));
-}
-
-/* Directives beside the reply. */
-static void run_aside(const char *name, const struct directive *d) {
-	if (!after) after = js_make("[]");
-	if (js_same(name, "after"))
-		js_add(after, js_make("{ms:%I,name:%s,input:%O}", (json_int_t)d->number, d->word, d->input));
-	else if (js_same(name, "task"))
-		background_task(d->number, d->word);
-	else if (js_same(name, "lines"))
-		print_lines(d->number);
-	else if (js_same(name, "huge"))
-		out_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
-	else if (js_same(name, "garbage"))
-		out_line(d->word, strlen(d->word));
-	else if (js_same(name, "stderr"))
-		print_noise(d->number);
-	else if (js_same(name, "exit"))
-		exit((int)d->number);
-	else if (js_same(name, "grandchild"))
-		leave_grandchild();
-	else if (js_same(name, "die"))
-		out_half("{\"type\":\"assistant\",\"message\":{\"role\":\"assist"), kill(getpid(), SIGKILL);
-}
-
-static const char *skip_spaces(const char *p, const char *end) {
-	while (p < end && isspace((unsigned char)*p)) p++;
-	return p;
-}
-
-/* Return the end of the argument at p, or NULL. A JSON object ends at its own brace and may contain `@` and `}`. */
-static const char *read_argument(char kind, const char *p, const char *end, struct directive *d) {
-	const char *to = p;
-	if (kind == 'j') {
-		json_error_t err;
-		d->input = p < end && *p == '@'
-					   ? json_object()
-					   : json_loadb(p, (size_t)(end - p), JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err);
-		if (!d->input) return NULL;
-		return *p == '@' ? p : p + err.position;
-	}
-	while (to < end && *to != '@' && (kind == 't' || !isspace((unsigned char)*to))) to++;
-	if (to == (kind == 't' ? end : p)) return NULL;
-	_cleanup_free_ char *word = strndup(p, (size_t)(to - p));
-	char *rest = NULL;
-	if (kind == 'n')
-		d->number = strtol(word, &rest, 10);
 	else
-		js_replace(&d->word, word);
-	return rest && *rest ? NULL : to;
+		return false;
+	return true;
 }
 
-/* Run the directive after an @. Return its end, or NULL. */
-static const char *run_one(json_t *reply, const char *p, const char *end) {
-	const char *name = NULL, *arguments = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(DIRECTIVES); i++) {
-		size_t n = strlen(DIRECTIVES[i][0]);
-		if ((size_t)(end - p) <= n || memcmp(p, DIRECTIVES[i][0], n) != 0 || isalnum((unsigned char)p[n])) continue;
-		name = DIRECTIVES[i][0];
-		arguments = DIRECTIVES[i][1];
-	}
-	if (!name) return NULL;
-	struct directive d = {0};
-	p += strlen(name);
-	for (; p && *arguments; arguments++) p = read_argument(*arguments, skip_spaces(p, end), end, &d);
-	if (p) p = skip_spaces(p, end);
-	bool whole = p && p < end && *p == '@';
-	if (whole) run_reply(reply, name, &d);
-	if (whole) run_aside(name, &d);
-	free(d.word);
-	json_decref(d.input);
-	return whole ? p + 1 : NULL;
+/* The same for one beside the reply. */
+static bool run_aside(struct directive *d) {
+	if (is(d, "after", "nwj"))
+		js_add(after, js_make("{ms:%I,name:%s,input:%O}", (json_int_t)d->number, d->word, d->input));
+	else if (is(d, "task", "nt"))
+		background_task(d->number, d->word);
+	else if (is(d, "lines", "n"))
+		print_lines(d->number);
+	else if (is(d, "huge", "n"))
+		out_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
+	else if (is(d, "garbage", "t"))
+		out_line(d->word, strlen(d->word));
+	else if (is(d, "stderr", "n"))
+		print_noise(d->number);
+	else if (is(d, "exit", "n"))
+		exit((int)d->number);
+	else if (is(d, "grandchild", ""))
+		leave_grandchild();
+	else if (is(d, "die", ""))
+		out_half("{\"type\":\"assistant\",\"message\":{\"role\":\"assist"), kill(getpid(), SIGKILL);
+	else
+		return false;
+	return true;
 }
 
 static void run_all(json_t *reply, const char *text) {
-	const char *end = text + strlen(text);
-	while ((text = strchr(text, '@'))) {
-		const char *behind = run_one(reply, ++text, end);
-		if (behind) text = behind;
+	struct directive d = {0};
+	if (!after) after = js_make("[]");
+	while ((d.from = strchr(text, '@'))) {
+		text = ++d.from;
+		if (run_reply(reply, &d) || run_aside(&d)) text = d.end;
 	}
+	free(d.word);
+	json_decref(d.input);
 }
 
 void model_direct(const char *text) {

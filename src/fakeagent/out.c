@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/out.h"
 
-#include "base/fd.h"
 #include "dialect/claude/claude.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/permission.h"
 
-#include "base/str.h"
 #include "fakeagent/out.h"
 #include "fakeagent/query.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/poller.h"
 
-#include "base/fd.h"
-
 #include <poll.h>
 
 #define MAX_WATCHES 64

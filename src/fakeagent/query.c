@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/query.h"
 
-#include "base/str.h"
 #include "fakeagent/out.h"
 
 static struct list all = LIST_SELF(all);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/rpc.h"
 
-#include "base/fd.h"
-#include "base/str.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/out.h"
 #include "fakeagent/query.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/speech.h"
 
-#include "base/str.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/out.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/tool.h"
 
-#include "base/fd.h"
 #include "fakeagent/background.h"
 #include "fakeagent/callback.h"
 #include "fakeagent/conversation.h"
