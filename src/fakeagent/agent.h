@@ -23,6 +23,7 @@ struct agent {
 	bool rpc;                        /* speaks another protocol than stream-json */
 	const char *compat;              /* the version */
 	json_t *script;                  /* the scenario, or NULL */
+	bool initialized;                /* an initialize was answered: control.c */
 
 	/* conversation.c */
 	char *id;    /* the session_id */
@@ -33,6 +34,7 @@ struct agent {
 	const char *state; /* out.c: idle, running or requires_action */
 
 	/* the running turn: dialogue.c */
+	bool failed; /* the last result was an error */
 	bool running;
 	json_t *uuids; /* its prompts */
 	enum abort aborted;

@@ -131,6 +131,6 @@ bool callback_replace(json_t *hooks) {
 			if (!is_valid(entry.v)) return false;
 	}
 	js_set(&table, json_incref(hooks));
-	query_end_hooks();
+	query_end_all("hook_callback", QUERY_REPLACED);
 	return true;
 }

@@ -11,12 +11,8 @@
 #include "fakeagent/query.h"
 #include "fakeagent/toolserver.h"
 
-static bool initialized, again; /* again: by the running request, not for the first time */
-static const char *error_code;  /* of the running request, "" without one; NULL: it has not failed */
-
-bool control_initialized(void) {
-	return initialized;
-}
+static bool again;             /* again: by the running request, not for the first time */
+static const char *error_code; /* of the running request, "" without one; NULL: it has not failed */
 
 /* Each of these takes the body of a request and returns the payload of its answer, NULL for none, or a refusal. */
 
@@ -36,12 +32,12 @@ static json_t *unless_old(json_t *payload) {
 static json_t *initialize(const json_t *body) {
 	json_t *hooks = json_object_get(body, "hooks");
 	const char *config = agent_flag("mcp-config");
-	again = initialized;
+	again = agent.initialized;
 	if (json_is_null(hooks) || (again && agent.old)) hooks = NULL;
 	if (hooks && !callback_replace(hooks))
 		return refuse("", js_string("initialize: hooks must map hook events to arrays of matchers carrying "
 									"hookCallbackIds arrays and string matchers"));
-	initialized = true;
+	agent.initialized = true;
 	model_dialogs(json_object_get(body, "supportedDialogKinds"));
 	JS_EACH (name, json_object_get(body, "sdkMcpServers")) toolserver_add(json_string_value(name.v));
 	if (!again && config) {

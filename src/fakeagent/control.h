@@ -7,4 +7,3 @@
 #include "fakeagent/js.h"
 
 void control_take(const json_t *line);
-bool control_initialized(void); /* an initialize was answered */

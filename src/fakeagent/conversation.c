@@ -68,8 +68,9 @@ json_t *conversation_stored(void) {
 static void write_line(const json_t *message) {
 	_cleanup_free_ char *path = path_of(agent.id);
 	_cleanup_close_ int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+	if (fd < 0) return;
 	_cleanup_free_ char *text = js_dumps(message), *line = str_printf("%s\n", text);
-	if (fd >= 0 && line) fd_write_all(fd, line, strlen(line));
+	if (line) fd_write_all(fd, line, strlen(line));
 }
 
 bool conversation_start(void) {
@@ -115,12 +116,6 @@ void conversation_add(const char *role, json_t *content, json_t *answered) {
 	json_t *message = js_make("{role:%s,content:%o,answers:%O}", role, content, answered);
 	js_add(agent.messages, message);
 	write_line(message);
-}
-
-void conversation_append(const json_t *texts) {
-	json_t *blocks = js_blocks(conversation_last());
-	JS_EACH (text, texts) js_add(blocks, js_make("{type:text,text:%O}", text.v));
-	js_put(json_array_get(agent.messages, json_array_size(agent.messages) - 1), "content", blocks);
 }
 
 void conversation_reset(const char *id) {

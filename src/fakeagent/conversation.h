@@ -15,7 +15,6 @@ void conversation_set_model(const char *model); /* NULL: the scripted one */
 json_t *conversation_last(void); /* content of the last message, borrowed, or NULL */
 /* Add a message and write it to the file. Takes content; answered: the uuids of the prompts of a reply, or NULL. */
 void conversation_add(const char *role, json_t *content, json_t *answered);
-void conversation_append(const json_t *texts); /* append blocks to the last message */
-void conversation_reset(const char *id);       /* drop the messages */
-bool conversation_open(const char *id);        /* read its file; false: there is none */
-json_t *conversation_stored(void);             /* the ids, the one written last first; new */
+void conversation_reset(const char *id); /* drop the messages */
+bool conversation_open(const char *id);  /* read its file; false: there is none */
+json_t *conversation_stored(void);       /* the ids, the one written last first; new */

@@ -12,7 +12,6 @@
 #include "fakeagent/toolserver.h"
 
 static long turns; /* finished turns */
-static bool failed;
 
 struct turn {
 	json_t *batch;   /* the user lines */
@@ -24,10 +23,6 @@ struct turn {
 	bool over; /* no more calls of the model */
 	bool stop_hook_active;
 };
-
-bool dialogue_failed(void) {
-	return failed;
-}
 
 static void end(struct turn *t, const char *subtype, const char *terminal, bool is_error) {
 	js_merge(t->result, js_make("{subtype:%s,terminal_reason:%s,is_error:%b}", subtype, terminal, is_error));
@@ -69,7 +64,6 @@ static void replay(const struct turn *t, bool last) {
 
 static void print_init(void) {
 	out_begin(toolserver_tools(), toolserver_list(false));
-	speech_begin();
 }
 
 /* The model has stopped; a Stop hook may continue the turn. */
@@ -150,8 +144,9 @@ static bool submit(struct turn *t) {
 						 why ? why : "Blocked by hook", js_get(t->moment, "prompt")));
 		return false;
 	}
-	conversation_add("user", json_incref(t->content), NULL);
-	if (json_array_size(context)) conversation_append(context);
+	json_t *content = json_array_size(context) ? js_blocks(t->content) : json_incref(t->content);
+	JS_EACH (text, context) js_add(content, js_make("{type:text,text:%O}", text.v));
+	conversation_add("user", content, NULL);
 	return true;
 }
 
@@ -208,7 +203,7 @@ static void finish(struct turn *t) {
 	enum abort why = agent.aborted;
 	bool cancelled = why == ABORT_INTERRUPT || why == ABORT_SIGNAL;
 	if (!agent_has("no-result")) {
-		failed = js_true(t->result, "is_error");
+		agent.failed = js_true(t->result, "is_error");
 		out_result(t->result, t->started, t->calls, turns++);
 	}
 	JS_EACH (uuid, agent.uuids) out_lifecycle(json_string_value(uuid.v), cancelled ? "cancelled" : "completed");

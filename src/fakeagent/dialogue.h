@@ -4,7 +4,4 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 void dialogue_run_turn(void); /* with the queued prompts */
-bool dialogue_failed(void);   /* the last result was an error */

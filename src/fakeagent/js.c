@@ -4,7 +4,6 @@
 #include "base/str.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 
@@ -101,6 +100,7 @@ char *js_dumps(const json_t *value) {
 	struct buf out = JS_BUF;
 	_cleanup_(buf_free) struct buf b = JS_BUF;
 	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0) js_no_memory();
+	if (!strpbrk(b.data, "\xE2\xF4")) return buf_steal(&b, NULL);
 	const char *p = b.data, *end = p + b.len, *hit = p;
 	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
 		unsigned c = 0;
@@ -124,9 +124,14 @@ struct maker {
 	va_list ap;
 };
 
+static json_t *make_cwd(void) {
+	_cleanup_free_ char *cwd = get_current_dir_name();
+	return js_string(cwd ? cwd : "/");
+}
+
 static json_t *make_argument(struct maker *m) {
 	const char *text;
-	char cwd[PATH_MAX], what = *m->p++;
+	char what = *m->p++;
 	switch (what) {
 	case 's':
 	case 'z':
@@ -149,7 +154,7 @@ static json_t *make_argument(struct maker *m) {
 	case 'u':
 		return js_uuid();
 	case 'w':
-		return js_string(getcwd(cwd, sizeof cwd) ? cwd : "/");
+		return make_cwd();
 	default:
 		abort();
 	}

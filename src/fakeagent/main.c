@@ -84,7 +84,7 @@ static void handle(const char *p, size_t n) {
 	while (n && strchr(" \t\r\n", *p)) p++, n--;
 	if (!n) return;
 	enum js_result r = js_parse(p, n, &line);
-	bool first = js_is(line, "request.subtype", "initialize") || control_initialized();
+	bool first = js_is(line, "request.subtype", "initialize") || agent.initialized;
 	if (agent.rpc) {
 		rpc_take(r, line);
 	} else if (r == JS_BAD || json_is_null(line)) {
@@ -141,7 +141,7 @@ static void handle_all(void) {
 	if (!eof || ready || told || agent_has("ignore-eof")) return;
 	told = true;
 	if (agent.rpc) exit(0); /* such an agent ends at once, and an open permission with it */
-	query_close();
+	query_end_all(NULL, QUERY_CLOSED);
 }
 
 static int prepare(void) {
@@ -208,7 +208,7 @@ static int run(void) {
 		if (!backlog_empty())
 			dialogue_run_turn();
 		else if (eof && !ready && !agent_has("ignore-eof"))
-			return dialogue_failed() ? 1 : 0;
+			return agent.failed ? 1 : 0;
 		else
 			poller_round(-1);
 	}

@@ -11,8 +11,9 @@
 
 static bool gone; /* the reader or a fault has closed stdout */
 static struct buf rest = JS_BUF;
-static size_t off; /* written bytes of rest */
-static long lines; /* printed lines */
+static size_t off;                      /* written bytes of rest */
+static long lines;                      /* printed lines */
+static long garbage, most, half, piece; /* the faults garbage, close-stdout, die, partial */
 static void (*diverted)(json_t *frame);
 static int said;   /* user frames of this turn */
 static long calls; /* of the model */
@@ -24,7 +25,6 @@ static bool waits(void) {
 }
 
 static void flush(void) {
-	long piece = agent_fault("partial");
 	while (waits()) {
 		ssize_t k = write(1, rest.data + off, piece > 0 ? MIN(rest.len - off, (size_t)piece) : rest.len - off);
 		if (k < 0 && errno == EINTR) continue;
@@ -49,11 +49,6 @@ static int prepare(void) {
 	return waits() ? POLLOUT : 0;
 }
 
-static void act(struct watch *w, int events) {
-	(void)w;
-	if (events) flush();
-}
-
 static void finish(void) {
 	if (agent_has("no-newline") && rest.len) rest.len--;
 	drain();
@@ -61,8 +56,12 @@ static void finish(void) {
 
 /* Other processes share the flags of a terminal or file; only a pipe or a socket is made non-blocking. */
 void out_init(void) {
-	static struct watch watch = {.fd = 1, .prepare = prepare, .act = act};
+	static struct watch watch = {.fd = 1, .prepare = prepare};
 	struct stat st;
+	garbage = agent_fault("garbage");
+	most = agent_fault("close-stdout");
+	half = agent_fault("die");
+	piece = agent_fault("partial");
 	if (fstat(1, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) fd_nonblock(1);
 	poller_add(&watch);
 	atexit(finish);
@@ -76,19 +75,18 @@ void out_half(const char *text) {
 }
 
 void out_line(const char *line, size_t n) {
-	long every = agent_fault("garbage"), last = agent_fault("close-stdout");
 	if (gone) return;
-	if (every > 0 && lines % every == 0)
-		buf_puts(&rest, lines / every % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
+	if (garbage > 0 && lines % garbage == 0)
+		buf_puts(&rest, lines / garbage % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
 	buf_put(&rest, line, n);
 	buf_putc(&rest, '\n');
 	if (rest.failed) js_no_memory();
-	if (agent_fault("die") == ++lines) {
+	if (half == ++lines) {
 		rest.len -= (n + 1) / 2;
 		drain();
 		kill(getpid(), SIGKILL);
 	}
-	if (last >= 0 && lines > last) {
+	if (most >= 0 && lines > most) {
 		drain();
 		close(1);
 		gone = true;

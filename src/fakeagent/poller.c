@@ -70,7 +70,7 @@ void poller_round(int64_t until) {
 		for (i = 0; i < n; i++) p[i].revents = 0;
 	i = 0;
 	LIST_FOR_EACH (w, &watches, struct watch, node) {
-		w->act(w, i < n ? p[i].revents : 0);
+		if (w->act) w->act(w, i < n ? p[i].revents : 0);
 		i++;
 	}
 	run_timers();

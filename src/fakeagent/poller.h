@@ -18,7 +18,7 @@ struct watch {
 	/* Called before the wait: return the events to wait for, 0 for none, POLLER_NOW for a round without a wait. NULL:
 	 * POLLIN. */
 	int (*prepare)(void);
-	void (*act)(struct watch *w, int events); /* once per round, without events too; may free its own watch */
+	void (*act)(struct watch *w, int events); /* once per round, without events too; may free its own watch; or NULL */
 };
 
 struct timer;

@@ -103,15 +103,10 @@ void query_end_turn(enum abort why) {
 	while ((q = find(NULL, NULL, true))) finish(q, QUERY_CANCELLED);
 }
 
-void query_end_hooks(void) {
+void query_end_all(const char *subtype, enum query_end end) {
 	struct query *q;
-	while ((q = find(NULL, "hook_callback", false))) finish(q, QUERY_REPLACED);
-}
-
-void query_close(void) {
-	struct query *q;
-	closed = true;
-	while ((q = find(NULL, NULL, false))) finish(q, QUERY_CLOSED);
+	closed |= end == QUERY_CLOSED;
+	while ((q = find(NULL, subtype, false))) finish(q, end);
 }
 
 json_t *query_list(const char *subtype) {

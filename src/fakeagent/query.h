@@ -43,6 +43,6 @@ const char *query_error(const struct query *q); /* the text of an error answer, 
 
 void query_answer(json_t *line);
 void query_end_turn(enum abort why); /* abort the running turn, and cancel its requests */
-void query_end_hooks(void);
-void query_close(void);                  /* at the end of stdin */
+/* End all with that subtype (NULL: any); QUERY_CLOSED: at the end of stdin. */
+void query_end_all(const char *subtype, enum query_end end);
 json_t *query_list(const char *subtype); /* copies of the open control_requests with that subtype */

@@ -14,11 +14,8 @@ static struct {
 	bool requested, named_line, named_event; /* already printed in this turn */
 } message;
 
-void speech_begin(void) {
-	message.requested = message.named_line = message.named_event = false;
-}
-
 void speech_request(bool early) {
+	if (early) message.requested = message.named_line = message.named_event = false;
 	if (!message.requested && agent.partial)
 		out_frame(out_name(js_make("{type:system,subtype:status,status:requesting}"), false));
 	message.requested = early;
