@@ -19,8 +19,8 @@ static struct {
 	int64_t started;
 	json_t *prompts;   /* that were not shown yet, by uuid: {content, client} */
 	json_t *tools;     /* items of running tools, by id */
-	json_t *open_item; /* the id of the message whose deltas are printed */
-	json_t *withdrawn; /* requests that the interrupt has ended; told after the turn */
+	json_t *open_item; /* the id of the message that is being printed */
+	json_t *withdrawn; /* requests that the interrupt has ended; resolved after the turn */
 } my;
 
 /* ---- notices --------------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static void notify_of_turn(const char *method, json_t *params) {
 	notify(method, params);
 }
 
-/* type: idle or active; flag: what an active thread waits for, or NULL. */
+/* type: idle or active; flag: the reason if an active thread waits, or NULL. */
 static void put_status(const char *type, const char *flag) {
 	json_t *flags = strcmp(type, "active") != 0 ? NULL : js_make(flag ? "[%s]" : "[]", flag);
 	notify("thread/status/changed", js_make("{status:{type:%s,activeFlags:%o}}", type, flags));

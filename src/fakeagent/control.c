@@ -120,7 +120,7 @@ static json_t *run(const char *name, const json_t *body) {
 	return run_other(name, body);
 }
 
-/* Print what follows the answer. */
+/* Print the consequences of a request, after its answer. */
 static void go_on(const char *subtype, const json_t *body) {
 	if (js_same(subtype, "end_session")) exit(0);
 	if (js_same(subtype, "initialize") && again) background_changed();

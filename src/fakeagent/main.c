@@ -39,7 +39,7 @@ static const char USAGE[] =
 	"  --compat VERSION      2.1.332 (default) or 2.1.197\n"
 	"  --conversations DIR   where conversations are kept for --resume";
 
-static bool eof, told;     /* told: the queries know it */
+static bool eof, closed;   /* closed: the queries have ended for it */
 static bool ready;         /* the last read may have left lines */
 static long handled;       /* lines */
 static bool since, shared; /* a line since the last read; the unfinished line began in a read with another line */
@@ -138,8 +138,8 @@ static void handle_all(void) {
 		handle(line.data, line.len);
 		chunk_drop(&line);
 	}
-	if (!eof || ready || told || agent_has("ignore-eof")) return;
-	told = true;
+	if (!eof || ready || closed || agent_has("ignore-eof")) return;
+	closed = true;
 	if (agent.rpc) exit(0); /* such an agent ends at once, and an open permission with it */
 	query_end_all(NULL, QUERY_CLOSED);
 }
@@ -191,7 +191,7 @@ static int run(void) {
 	static struct watch signals = {.act = on_signal}, input = {.fd = 0, .prepare = prepare, .act = on_input};
 	long delay = agent_fault("start-delay"), code = agent_fault("start-exit");
 	if (code >= 0) {
-		fputs("plenum-fakeagent: told to fail at the start\n", stderr);
+		fputs("plenum-fakeagent: start-exit: failing at the start\n", stderr);
 		return (int)code;
 	}
 	out_init();

@@ -9,7 +9,7 @@
 
 /* Load a scenario and set its model, rules and faults. False: *error has the reason. */
 bool model_load(const char *path, char **error);
-/* moment: what conditions of rules are compared with: prompt, turn, call, and tool, output, is_error of the last tool
+/* moment: the values for the conditions of rules: prompt, turn, call, and tool, output, is_error of the last tool
  * of this turn. Return the reply, as a new object: blocks, the content of the message; slow_ms, after each delta;
  * delay_ms, before the first; or error, the text of a failed call. */
 json_t *model_speak(const json_t *moment);

@@ -8,5 +8,5 @@
 #include "fakeagent/js.h"
 
 /* Run the tool_use blocks. The moment of the turn (model.h) gets tool, output and is_error of the last one. Return, as
- * a new object, what ends the turn: stopped, by a hook; deferred, the deferred_tool_use. */
+ * a new object, the end of the turn, if it is one: stopped, by a hook; deferred, the deferred_tool_use. */
 json_t *tool_run(const json_t *blocks, json_t *moment);
