@@ -81,10 +81,6 @@ enum js_result js_parse(const char *p, size_t n, json_t **value) {
 
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
-static int dump_some(const char *p, size_t n, void *arg) {
-	return buf_put(arg, p, n) ? 0 : -1;
-}
-
 /* Return the length of a character printed as an escape, as by JSON.stringify: the marks, U+2028 and U+2029. */
 static size_t special(const unsigned char *p, const unsigned char *end, unsigned *c) {
 	if (end - p >= 4 && p[0] == 0xF4 && p[1] == 0x8F && p[2] >= 0x80 && p[2] < 0xA0) {
@@ -98,10 +94,9 @@ static size_t special(const unsigned char *p, const unsigned char *end, unsigned
 
 char *js_dumps(const json_t *value) {
 	struct buf out = JS_BUF;
-	_cleanup_(buf_free) struct buf b = JS_BUF;
-	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0) js_no_memory();
-	if (!strpbrk(b.data, "\xE2\xF4")) return buf_steal(&b, NULL);
-	const char *p = b.data, *end = p + b.len, *hit = p;
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	if (!text) js_no_memory();
+	const char *p = text, *end = p + strlen(p), *hit = p;
 	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
 		unsigned c = 0;
 		size_t n = special((const unsigned char *)hit, (const unsigned char *)end, &c);
@@ -111,8 +106,9 @@ char *js_dumps(const json_t *value) {
 		p = hit + n;
 		hit = p - 1;
 	}
-	buf_put(&out, p, (size_t)(end - p));
-	if (b.failed || out.failed) js_no_memory();
+	if (p == text) return text;
+	if (!buf_put(&out, p, (size_t)(end - p))) js_no_memory();
+	free(text);
 	return buf_steal(&out, NULL);
 }
 
