@@ -23,7 +23,7 @@ struct agent {
 	bool rpc;                        /* speaks another protocol than stream-json */
 	const char *compat;              /* the version */
 	json_t *script;                  /* the scenario, or NULL */
-	bool initialized;                /* an initialize was answered: control.c */
+	bool initialized;                /* an initialize was answered: control.c, appserver.c */
 
 	/* conversation.c */
 	char *id;    /* the session_id */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 static struct {
-	bool initialized;
 	char *approval;
 	json_t *muted; /* optOutNotificationMethods */
 	/* the open turn: it goes on while prompts wait, which join it */
@@ -440,33 +439,23 @@ static void run_interrupt(const struct rpc_call *c) {
 /* ---- the connection -------------------------------------------------------------------------------------------- */
 
 static void run_initialize(const struct rpc_call *c) {
-	if (my.initialized || agent_has("refuse-initialize")) {
-		rpc_fail(c, RPC_INVALID, my.initialized ? "Already initialized" : "a fault refuses it");
+	if (agent.initialized || agent_has("refuse-initialize")) {
+		rpc_fail(c, RPC_INVALID, agent.initialized ? "Already initialized" : "a fault refuses it");
 		return;
 	}
-	my.initialized = true;
+	agent.initialized = true;
 	js_set(&my.muted, json_incref(js_at(c->params, "capabilities.optOutNotificationMethods")));
 	rpc_reply(c, js_make("{userAgent:%s,codexHome:/nonexistent,platformFamily:unix,platformOs:linux}",
 						 "plenum-fakeagent/" PLENUM_VERSION));
 }
 
-static void run_initialized(const struct rpc_call *c) {
-	if (c->id) rpc_fail(c, RPC_INVALID, "Invalid request: unknown variant `initialized`");
-}
-
 void appserver_start(void) {
 	static const struct rpc_method methods[] = {
-		{"initialize", run_initialize},
-		{"initialized", run_initialized},
-		{"thread/start", run_start},
-		{"thread/resume", run_resume},
-		{"thread/read", run_read},
-		{"thread/list", run_list},
-		{"thread/settings/update", run_settings},
-		{"turn/start", run_turn},
-		{"turn/steer", run_steer},
-		{"turn/interrupt", run_interrupt},
-		{NULL, NULL},
+		{"initialize", run_initialize},    {"thread/start", run_start},
+		{"thread/resume", run_resume},     {"thread/read", run_read},
+		{"thread/list", run_list},         {"thread/settings/update", run_settings},
+		{"turn/start", run_turn},          {"turn/steer", run_steer},
+		{"turn/interrupt", run_interrupt}, {NULL, NULL},
 	};
 	static const struct rpc_protocol protocol = {
 		.unready = "Not initialized",

@@ -211,7 +211,7 @@ static bool run_aside(struct directive *d) {
 	else if (is(d, "grandchild", ""))
 		leave_grandchild();
 	else if (is(d, "die", ""))
-		out_half("{\"type\":\"assistant\",\"message\":{\"role\":\"assist"), kill(getpid(), SIGKILL);
+		out_die("{\"type\":\"assistant\",\"message\":{\"role\":\"assist");
 	else
 		return false;
 	return true;

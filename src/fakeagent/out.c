@@ -69,9 +69,10 @@ void out_init(void) {
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
-void out_half(const char *text) {
+void out_die(const char *text) {
 	buf_puts(&rest, text);
 	drain();
+	kill(getpid(), SIGKILL);
 }
 
 void out_line(const char *line, size_t n) {
@@ -83,8 +84,7 @@ void out_line(const char *line, size_t n) {
 	if (rest.failed) js_no_memory();
 	if (half == ++lines) {
 		rest.len -= (n + 1) / 2;
-		drain();
-		kill(getpid(), SIGKILL);
+		out_die("");
 	}
 	if (most >= 0 && lines > most) {
 		drain();

@@ -16,7 +16,7 @@ void out_message(json_t *message);                               /* the same, al
 void out_answer(json_t *message, bool may_miss, bool may_delay); /* the same, with the faults of answers */
 void out_divert(void (*to)(json_t *));                           /* give frames to this function, which takes them */
 void out_line(const char *line, size_t n);                       /* adds the newline */
-void out_half(const char *text);                                 /* flush, then write the text without a newline */
+void out_die(const char *text);                                  /* flush, write the text without a newline, SIGKILL */
 
 /* Every frame except the control family gets a uuid and the session_id. */
 void out_frame(json_t *frame);          /* takes frame */
