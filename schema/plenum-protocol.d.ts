@@ -749,6 +749,10 @@ export interface ChangedEvent extends SessionNotice {
   value: unknown;
   /** of `uuid`: the uuid that the client sent */
   was?: unknown;
+  /** of `config_option`: its name for users */
+  name?: string;
+  /** of `config_option`: its new value */
+  to?: unknown;
   by?: Who;
 }
 

@@ -756,6 +756,8 @@ class ChangedEvent(SessionNotice):
     what: str
     value: Any
     was: NotRequired[Any]
+    name: NotRequired[str]
+    to: NotRequired[Any]
     by: NotRequired[Who]
 
 

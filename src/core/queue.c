@@ -71,12 +71,43 @@ bool queue_put(struct queue *q, struct chunk line) {
 	return queue_put_charged(q, &one, NULL);
 }
 
+/* Return the number of pieces of the line that begins at i, and its bytes. */
+static size_t pieces_at(const struct queue *q, size_t i, size_t *len) {
+	size_t n = 1;
+	*len = item_at(q, i)->piece.len;
+	for (; item_at(q, i + n - 1)->goes_on; n++) *len += item_at(q, i + n)->piece.len;
+	return n;
+}
+
+/* Return the line that begins at *i as a rope, and move *i behind it. */
+static struct rope line_at(const struct queue *q, size_t *i) {
+	struct rope line = {0};
+	const struct queue_item *it;
+	do {
+		it = item_at(q, (*i)++);
+		line.parts[line.n++] = chunk_ref(it->piece);
+		line.len += it->piece.len;
+	} while (it->goes_on);
+	return line;
+}
+
+size_t queue_line(const struct queue *q, size_t i, struct chunk *line) {
+	size_t after = i;
+	struct rope all = line_at(q, &after);
+	*line = rope_join(&all);
+	rope_drop(&all);
+	return after - i;
+}
+
 void queue_replace(struct queue *q, size_t i, struct chunk line) {
-	struct queue_item *it = item_at(q, i), old = *it;
-	*it = (struct queue_item){line, old.payer};
-	q->bytes = q->bytes - old.line.len + line.len;
-	share_add(old.payer, SHARE_BYTES, line.len); /* first: a share lives as long as its charges */
-	drop_item(&old);
+	struct share *payer = item_at(q, i)->payer;
+	size_t len, n = pieces_at(q, i, &len);
+	share_add(payer, SHARE_BYTES, line.len); /* first: a share lives as long as its charges */
+	for (size_t k = 0; k < n; k++) drop_item(item_at(q, i + k));
+	*item_at(q, i) = (struct queue_item){.piece = line, .payer = payer};
+	for (size_t k = i + n; k < q->count; k++) *item_at(q, k - n + 1) = *item_at(q, k);
+	q->count -= n - 1;
+	q->bytes = q->bytes - len + line.len;
 }
 
 bool queue_move(struct queue *q, struct queue *from) {
@@ -102,20 +133,12 @@ bool queue_put_first(struct queue *q, struct chunk line) {
 	return true;
 }
 
-/* Return the number of pieces of the first line, and its bytes. */
-static size_t first_line(const struct queue *q, size_t *len) {
-	size_t n = 1;
-	*len = item_at(q, 0)->piece.len;
-	for (; item_at(q, n - 1)->goes_on; n++) *len += item_at(q, n)->piece.len;
-	return n;
-}
-
 static void drop_written(struct queue *q, size_t n) {
 	size_t len;
 	q->bytes -= n;
 	q->sent += n;
 	while (q->count) {
-		size_t pieces = first_line(q, &len);
+		size_t pieces = pieces_at(q, 0, &len);
 		if (q->sent < len) break;
 		q->sent -= len;
 		for (; pieces; pieces--) {
@@ -148,18 +171,6 @@ int queue_write(struct queue *q, int fd) {
 	return 0;
 }
 
-/* Return the line that begins at *i as a rope, and move *i behind it. */
-static struct rope line_at(const struct queue *q, size_t *i) {
-	struct rope line = {0};
-	const struct queue_item *it;
-	do {
-		it = item_at(q, (*i)++);
-		line.parts[line.n++] = chunk_ref(it->piece);
-		line.len += it->piece.len;
-	} while (it->goes_on);
-	return line;
-}
-
 void queue_carry(struct carry *c, struct queue *q) {
 	size_t lines = 0, sent = q->sent, len = 0;
 	for (size_t i = 0; i < q->count; i++) lines += !item_at(q, i)->goes_on;
@@ -174,7 +185,7 @@ void queue_carry(struct carry *c, struct queue *q) {
 	}
 	CARRY(c, sent);
 	if (c->saving) return;
-	if (q->count) (void)first_line(q, &len);
+	if (q->count) (void)pieces_at(q, 0, &len);
 	if (sent && sent >= len) {
 		carry_fail(c, "more of a line was sent than it has");
 		return;

@@ -35,7 +35,10 @@ bool queue_put(struct queue *q, struct chunk line);
 bool queue_put_charged(struct queue *q, struct rope *line, struct share *payer);
 /* Like queue_put(), before all others; nothing of the first line may have been written. */
 bool queue_put_first(struct queue *q, struct chunk line);
-/* Put another line in the place of line i, of which nothing was written. Takes ownership of the reference. */
+/* Give the line that begins at piece i, in one piece, and return the number of its pieces: the next line begins after
+ * them. The caller owns the reference; it has no data without memory. */
+size_t queue_line(const struct queue *q, size_t i, struct chunk *line);
+/* Put another line, of one piece, in the place of that one, of which nothing was written. Takes the reference over. */
 void queue_replace(struct queue *q, size_t i, struct chunk line);
 /* Move all lines of from, with their charges, to the end of q. False without memory; from is empty then, too. */
 bool queue_move(struct queue *q, struct queue *from);

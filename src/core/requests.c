@@ -60,6 +60,22 @@ void requests_fail(struct call *call, const char *code, const char *text) {
 	call_end(&s->calls, call);
 }
 
+static void tell_change(const struct call *call, struct span value, const struct envelope *e) {
+	struct session *s = call->session;
+	const struct dialect *d = session_dialect(s);
+	struct client *c = call->asker;
+	struct span name = SPAN_NONE, to = SPAN_NONE;
+	struct buf b = NOTICE_INIT;
+	if (d->read_option) d->read_option(e, call->what, value, &name, &to);
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", call->what);
+	notice_raw(&b, "value", value);
+	if (name.p) notice_raw(&b, "name", name);
+	if (to.p) notice_raw(&b, "to", to);
+	if (c) notify_put_by(&b, c);
+	notify_session(s, notice_end(&b));
+}
+
 void requests_pass_answer(const struct call *call, struct chunk line, const struct envelope *e) {
 	struct span id = e->inner_request_id;
 	struct splice_edit own = {id.p, id.n, {span_of(call->asker_id)}};
@@ -84,7 +100,7 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
 			snapshot_model(&s->snapshot, r.model);
 		}
 		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);
-		notify_changed(s, call->what, told, call->asker);
+		tell_change(call, told, e);
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);
 	}

@@ -138,21 +138,32 @@ static void on_warm(void *arg) {
 	session_changed(s);
 }
 
-/* A line that waits for the end of the start may name the conversation before it, or an empty one. */
-static void rename_waiting(struct session *s, size_t i) {
-	struct chunk line = *queue_at(&s->later, i);
+/* Return the line under the conversation of the session; no data: it names none, the same one, or has no memory. */
+static struct chunk renamed(struct session *s, struct chunk line) {
 	struct span body = splice_body(line);
 	struct envelope e;
-	if (!session_dialect(s)->scan(body.p, body.n, &e) || !span_is_object(e.request) || !e.session_id.p) return;
-	if (span_equals(e.session_id, s->conversation_id)) return;
+	if (!line.data || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
+	if (!span_is_object(e.request) || !e.session_id.p || span_equals(e.session_id, s->conversation_id))
+		return CHUNK_NONE;
 	struct buf id = BUF_INIT(SIZE_MAX / 4);
 	str_put_json(&id, s->conversation_id, strlen(s->conversation_id));
 	struct chunk own = id.failed ? CHUNK_NONE : splice_replace(line.data, line.len, e.session_id, id.data, id.len);
-	if (own.data)
-		queue_replace(&s->later, i, own);
-	else
-		session_no_memory(s, "a line for it was lost");
+	if (!own.data) session_no_memory(s, "a line for it was lost");
 	buf_free(&id);
+	return own;
+}
+
+/* Lines that wait for the end of the start may name the conversation before it, or an empty one. */
+static void rename_waiting(struct session *s) {
+	for (size_t i = 0, pieces; i < s->later.count; i += pieces) {
+		struct chunk line;
+		pieces = queue_line(&s->later, i, &line);
+		struct chunk own = renamed(s, line);
+		chunk_drop(&line);
+		if (!own.data) continue;
+		queue_replace(&s->later, i, own);
+		pieces = 1;
+	}
 }
 
 void session_set_conversation(struct session *s, const char *id) {
@@ -160,7 +171,7 @@ void session_set_conversation(struct session *s, const char *id) {
 	if (!copy) return;
 	free(s->conversation_id);
 	s->conversation_id = copy;
-	for (size_t i = 0; session_dialect(s)->conversation_id && i < s->later.count; i++) rename_waiting(s, i);
+	if (session_dialect(s)->conversation_id) rename_waiting(s);
 }
 
 void session_set_resumed(struct session *s, const char *id) {

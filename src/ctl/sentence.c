@@ -52,6 +52,8 @@ static const struct {
 	{PLENUM_EV_CHANGED, "the conversation is now {value}", "what", "conversation_id"},
 	{PLENUM_EV_CHANGED, "hooks that had to wait are active now", "what", "hooks_applied"},
 	{PLENUM_EV_CHANGED, "{by} discarded the guards that were lost", "what", "guards_lost"},
+	{PLENUM_EV_CHANGED, "{by} set {name}: {to}", "what", "config_option"},
+	{PLENUM_EV_CHANGED, "{by} set {value}: {to}", "what", "config_option"},
 	{PLENUM_EV_CHANGED, "{by} set the option {value}", "what", "config_option"},
 	{PLENUM_EV_CHANGED, "{by} set {what} to {value}"},
 	{PLENUM_EV_CHANGED, "{by} changed {what}"},

@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#define NARROW 12 /* a column of at most this width is not cut for others */
+
 void table_add(struct table *t, const char *cell) {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 64;
@@ -93,16 +95,42 @@ static void cut(struct buf *b, size_t width) {
 	buf_puts(b, "…");
 }
 
-static void print_row(const struct table *t, size_t row, const size_t *widths, FILE *out) {
-	struct buf b = BUF_INIT((size_t)1 << 20);
+static size_t last_column(const struct table *t) {
 	size_t last = 0;
 	for (size_t c = 0; c < t->columns; c++)
 		if (!table_is_hidden(t, c)) last = c;
+	return last;
+}
+
+/* Append the cell, cut if it is wider than its column; return its width. */
+static size_t put_cell(struct buf *b, const char *text, size_t max) {
+	struct buf cell = BUF_INIT(4096);
+	buf_puts(&cell, text);
+	if (!cell.failed && text_width(text) > max) cut(&cell, max);
+	size_t width = cell.failed ? 0 : text_width(cell.data);
+	buf_puts(b, cell.failed ? "" : cell.data);
+	buf_free(&cell);
+	return MIN(width, max);
+}
+
+/* Make the widest columns smaller until a line fits, or all of them are narrow. */
+static void fit(const struct table *t, size_t *widths) {
+	for (size_t all = table_width(t); t->width && all > t->width; all--) {
+		size_t widest = last_column(t);
+		for (size_t c = 0; c < t->columns; c++)
+			if (!table_is_hidden(t, c) && widths[c] > widths[widest]) widest = c;
+		if (widths[widest] <= NARROW) return;
+		widths[widest]--;
+	}
+}
+
+static void print_row(const struct table *t, size_t row, const size_t *widths, FILE *out) {
+	struct buf b = BUF_INIT((size_t)1 << 20);
+	size_t last = last_column(t);
 	for (size_t c = 0; c <= last; c++) {
-		const char *cell = t->cells[row * t->columns + c];
 		if (table_is_hidden(t, c)) continue;
-		buf_puts(&b, cell);
-		if (c < last) buf_printf(&b, "%*s", (int)(widths[c] - text_width(cell) + 2), "");
+		size_t width = put_cell(&b, t->cells[row * t->columns + c], widths[c]);
+		if (c < last) buf_printf(&b, "%*s", (int)(widths[c] - width + 2), "");
 	}
 	if (t->width && !b.failed && text_width(b.data) > t->width) cut(&b, t->width);
 	fprintf(out, "%s\n", b.failed ? "" : b.data);
@@ -112,6 +140,7 @@ static void print_row(const struct table *t, size_t row, const size_t *widths, F
 void table_print(struct table *t, FILE *out) {
 	size_t widths[32];
 	for (size_t c = 0; c < t->columns && c < ARRAY_SIZE(widths); c++) widths[c] = column_width(t, c);
+	fit(t, widths);
 	for (size_t row = 0; row < t->n / t->columns; row++) {
 		print_row(t, row, widths, out);
 		if (row < t->n_notes && t->notes[row]) fprintf(out, "  %s\n", t->notes[row]);

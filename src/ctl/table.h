@@ -16,7 +16,7 @@ struct table {
 	char **notes; /* one for each row, or NULL: a line below it */
 	size_t n_notes;
 	uint32_t hidden; /* bits of columns that are not printed */
-	size_t width;    /* lines are cut to this many columns; 0: never */
+	size_t width;    /* lines are cut to this many columns, first the widest cells of them; 0: never */
 };
 #define TABLE(n_columns)                                                                                               \
 	{ .columns = (n_columns) }

@@ -419,6 +419,9 @@ struct dialect {
 	struct span (*confirmed)(const struct envelope *e);
 	/* Set r->mode and r->model, if the answer to a change says them whatever was changed. NULL: none does. */
 	void (*read_settings)(const struct envelope *answer, struct report *r);
+	/* Read of a confirmed change the name for users and the new value, if `value` is only its id; absent: it is not. */
+	void (*read_option)(const struct envelope *answer, const char *what, struct span value, struct span *name,
+						struct span *to);
 	/* Return the prompts that this answer reports as withdrawn: an array of uuids, or true for the one of the request.
 	 * NULL: no answer does. */
 	struct span (*cancelled)(const struct envelope *e);

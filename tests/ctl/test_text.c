@@ -119,6 +119,19 @@ START_TEST(a_table_fits_its_width) {
 }
 END_TEST
 
+/* A long cell does not push the ones behind it out of the line. */
+START_TEST(a_table_cuts_its_widest_cells) {
+	static const char *const cells[] = {
+		"NAME", "STATE", "WHERE", "a-very-long-name-of-a-session", "idle", "/home/user/project"};
+	struct table t = TABLE(3);
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) table_add(&t, cells[i]);
+	t.width = 40;
+	char *text = printed(&t);
+	ck_assert_str_eq(text, "NAME              STATE  WHERE\na-very-long-nam…  idle   /home/user/pro…\n");
+	free(text);
+}
+END_TEST
+
 /* --- What an answer would remember -------------------------------------------------------------------------------- */
 
 static void remembers(const char *suggestions, const char *want) {
@@ -271,6 +284,10 @@ START_TEST(a_notice_is_a_sentence) {
 		NOTICE("changed", "\"what\":\"flag_settings\",\"value\":[\"a\",\"b\"],\"by\":{\"name\":\"desk\"}"),
 		NOTICE("changed", "\"what\":\"skills\",\"value\":null,\"by\":{\"name\":\"desk\"}"),
 		NOTICE("changed", "\"what\":\"permission_mode\",\"value\":\"plan\""),
+		NOTICE(
+			"changed",
+			"\"what\":\"config_option\",\"value\":\"m\",\"name\":\"Model\",\"to\":\"big\",\"by\":{\"name\":\"desk\"}"),
+		NOTICE("changed", "\"what\":\"config_option\",\"value\":\"m\",\"by\":{\"name\":\"desk\"}"),
 		NOTICE("changed", "\"what\":\"prompt_held\",\"value\":\"u-1\",\"by\":{\"name\":\"desk\"}"),
 		NOTICE("changed", "\"what\":\"prompt_cancelled\",\"value\":\"u-1\",\"by\":{\"name\":\"desk\"}"),
 		NOTICE("changed", "\"what\":\"prompt_cancelled\",\"value\":\"u-1\""),
@@ -298,6 +315,8 @@ START_TEST(a_notice_is_a_sentence) {
 						  "-- desk set flag settings to a, b\n"
 						  "-- desk changed skills\n"
 						  "-- permission mode is now plan\n"
+						  "-- desk set Model: big\n"
+						  "-- desk set the option m\n"
 						  "-- a prompt of desk waits for its turn\n"
 						  "-- desk cancelled a prompt that waited\n"
 						  "-- a prompt that waited was cancelled\n"
@@ -542,6 +561,7 @@ int main(void) {
 	tcase_add_test(t, one_line_is_one_line);
 	tcase_add_test(t, columns_are_as_wide_as_their_cells);
 	tcase_add_test(t, a_table_fits_its_width);
+	tcase_add_test(t, a_table_cuts_its_widest_cells);
 	tcase_add_test(t, what_always_remembers);
 	tcase_add_test(t, sizes_and_ages);
 	tcase_add_test(t, a_result_is_found_by_uuid);

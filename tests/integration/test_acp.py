@@ -633,7 +633,7 @@ class Lives(AcpCase):
             m = child.wait(method="session/set_config_option", params__value=value)
             child.print(result(m["id"], configOptions=options(**now)))
             a.reply(rid)
-            a.event("changed", what="config_option", value=name)
+            a.event("changed", what="config_option", value=name, name=name, to=value)
         mine, theirs = self.turn(child, a, "first")
         child.print(update("config_option_update", configOptions=options(mode="auto", model="small")),
                     result(theirs, stopReason="end_turn"))

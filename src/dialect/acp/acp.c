@@ -147,6 +147,16 @@ static void read_settings(const struct envelope *answer, struct report *r) {
 	r->model = acp_start_option(answer->inner_response, "model");
 }
 
+static void read_option(const struct envelope *answer, const char *what, struct span id, struct span *name,
+						struct span *to) {
+	struct span one;
+	for (size_t at = 0; span_next(span_member(answer->inner_response, "configOptions"), &at, &one);) {
+		if (strcmp(what, "config_option") != 0 || !span_same(span_member(one, "id"), id)) continue;
+		*name = span_member(one, "name");
+		*to = span_member(one, "currentValue");
+	}
+}
+
 /* --- lines of clients --------------------------------------------------------------------------------------------- */
 
 static bool opens(struct span line) {
@@ -270,6 +280,7 @@ const struct dialect acp_dialect = {
 	.succeeded = jsonrpc_succeeded,
 	.confirmed = confirmed,
 	.read_settings = read_settings,
+	.read_option = read_option,
 	.recognizes = jsonrpc_head_is_frame,
 	.opens = opens,
 	.check = check,
