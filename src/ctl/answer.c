@@ -2,6 +2,7 @@
 #include "ctl/answer.h"
 
 #include "base/macros.h"
+#include "ctl/form.h"
 #include "ctl/text.h"
 
 /* --- Always ------------------------------------------------------------------------------------------------------- */
@@ -71,11 +72,15 @@ void answer_put_remembered(struct buf *b, struct span proposal) {
  */
 const char *answer_lacks(const struct speech_ask *ask, const struct speech_decision *d) {
 	bool question = span_equals(ask->tool, "AskUserQuestion"), plan = span_equals(ask->tool, "ExitPlanMode");
+	bool form = ask->kind == SPEECH_ASKS_FORM;
+	if (form && d->message) return "the program that asks for these values takes no reason";
+	if (form && d->allow && !d->input && form_needs_values(ask))
+		return "it asks for values: enter them in `plenumctl chat`, or give them as NAME=VALUE";
 	if (d->allow && d->always && (question || plan))
 		return "this must be asked each time, it cannot be allowed for always";
 	if (d->allow && d->always && !ask->can_remember)
 		return "there is no always here: the agent proposes nothing to remember";
-	if (ask->only_choices && (d->message || d->input))
+	if (ask->only_choices && !form && (d->message || d->input))
 		return "this agent takes a choice alone, no reason and no other input";
 	if (d->interrupt && !ask->ends_turn) return "a denial does not end the turn of this agent (`plenumctl interrupt`)";
 	if (!d->allow || !question) return NULL;

@@ -24,8 +24,9 @@ struct question {
 	struct list node;
 	char *line, *call;     /* call: the line of the call that names the changes, or NULL */
 	struct speech_ask ask; /* points into them */
-	json_t *answers;       /* of AskUserQuestion, the choices so far */
-	size_t asked;          /* of its questions, those that are answered */
+	json_t *values;        /* of its fields (form.h), so far */
+	size_t asked;          /* the number of these */
+	char *unknown;         /* the name of a field that cannot be entered here; NULL: none */
 };
 
 /* The work of the agent, for the status line. */

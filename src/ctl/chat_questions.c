@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "ctl/answer.h"
 #include "ctl/chat.h"
+#include "ctl/form.h"
 #include "ctl/question.h"
 #include "ctl/sentence.h"
 #include "ctl/text.h"
@@ -19,7 +20,8 @@ struct question *chat_question(struct chat *ch) {
 
 static void question_free(struct question *q) {
 	list_del(&q->node);
-	json_decref(q->answers);
+	json_decref(q->values);
+	free(q->unknown);
 	free(q->line);
 	free(q->call);
 	free(q);
@@ -29,22 +31,23 @@ void chat_question_forget(struct chat *ch) {
 	while (!list_empty(&ch->questions)) question_free(chat_question(ch));
 }
 
-/* The question of AskUserQuestion that is to be answered now, else SPAN_NONE. */
-static struct span current_choice(const struct question *q) {
-	if (!span_equals(q->ask.tool, "AskUserQuestion")) return SPAN_NONE;
-	return span_element(span_member(q->ask.input, "questions"), q->asked);
+/* Read the field that is to be entered now. False: there is none; the answer itself is to be given. */
+static bool read_field(const struct question *q, struct form_field *f) {
+	return !q->unknown && form_read(&q->ask, q->asked, f);
+}
+
+static bool is_form(const struct question *q) {
+	return q->ask.kind == SPEECH_ASKS_FORM;
 }
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
 
 const char *chat_ask_prompt(struct chat *ch) {
 	struct question *q = chat_question(ch);
-	struct span choice = q ? current_choice(q) : SPAN_NONE;
+	struct form_field f;
 	if (!q) return "> ";
-	if (choice.p)
-		return span_is_true(span_member(choice, "multiSelect")) ? "numbers (1,3), or your own words: "
-																: "number, or your own words: ";
-	if (q->ask.kind != SPEECH_ASKS_TOOL) return "accept? [y, n] ";
+	if (read_field(q, &f)) return form_prompt(&f);
+	if (is_form(q)) return q->unknown ? "decline? [n, c] " : q->asked ? "accept? [y, n, c, e] " : "accept? [y, n, c] ";
 	if (span_equals(q->ask.tool, "ExitPlanMode")) return "go on? [y, n] ";
 	return q->ask.can_remember ? "allow? [y, n, a] " : "allow? [y, n] ";
 }
@@ -67,19 +70,39 @@ static void drop_typed(struct chat *ch) {
 	}
 }
 
+/* All of it, or the values that were entered. */
+static void ask_as_a_whole(struct chat *ch, const struct question *q) {
+	if (q->asked) {
+		show_note(&ch->show, SHOW_YELLOW, "? your answer:");
+		form_show_values(&ch->show, &q->ask, q->values);
+	} else {
+		question_show(&ch->show, &q->ask);
+	}
+	if (q->unknown)
+		show_note(&ch->show, SHOW_RED, "  `%s` cannot be entered here (`plenumctl allow --input` takes any value)",
+				  q->unknown);
+	if (is_form(q))
+		question_show_form_choices(&ch->show, !q->unknown, q->asked);
+	else
+		question_show_choices(&ch->show, &q->ask);
+}
+
 void chat_ask(struct chat *ch) {
 	struct question *q = chat_question(ch);
+	struct form_field f;
 	if (!q) {
 		chat_prompt_sign(ch);
 		return;
 	}
 	drop_typed(ch);
-	struct span choice = current_choice(q);
-	if (choice.p) {
-		question_show_options(&ch->show, choice);
+	if (read_field(q, &f)) {
+		if (is_form(q) && !q->asked) {
+			question_show(&ch->show, &q->ask);
+			show_note(&ch->show, SHOW_DIM, "  (/decline or /cancel leaves it without an answer)");
+		}
+		form_show(&ch->show, &f);
 	} else {
-		question_show(&ch->show, &q->ask);
-		question_show_choices(&ch->show, &q->ask);
+		ask_as_a_whole(ch, q);
 	}
 	put_prompt(ch);
 }
@@ -117,7 +140,8 @@ void chat_question_add(struct chat *ch, const struct incoming *in) {
 	speech_read(ch->speech, q->line, in->line.n, &copy);
 	copy.speech->read_ask(&copy, &q->ask);
 	take_changes(ch, q);
-	q->answers = json_object();
+	q->values = json_object();
+	q->unknown = form_unknown(&q->ask);
 	if (ch->editor && !ch->screen.held &&
 		!editor_is_inside(ch->editor)) { /* earlier input was not meant for this question */
 		chat_typed_read(ch);
@@ -171,52 +195,77 @@ static void ask_again(struct chat *ch, const char *hint) {
 	put_prompt(ch);
 }
 
-static void take_permission(struct chat *ch, struct question *q, const char *text) {
-	const char *reason, *lacks;
-	enum question_answer answer = question_parse(text, &reason);
-	struct speech_decision d = {.allow = answer != QUESTION_NO, .always = answer == QUESTION_ALWAYS};
-	if (answer == QUESTION_UNCLEAR) {
-		ask_again(ch, q->ask.can_remember ? "y, n or a is needed (n and a space begin a reason)"
-										  : "y or n is needed (n and a space begin a reason)");
-		return;
-	}
-	d.message = reason;
-	lacks = answer_lacks(&q->ask, &d);
-	if (lacks) {
-		ask_again(ch, lacks);
-		return;
-	}
-	send_answer(ch, q, &d);
+static const char *wanted(const struct question *q) {
+	if (is_form(q))
+		return q->unknown ? "n or c is needed" : q->asked ? "y, n, c or e is needed" : "y, n or c is needed";
+	return q->ask.can_remember ? "y, n or a is needed (n and a space begin a reason)"
+							   : "y or n is needed (n and a space begin a reason)";
 }
 
-static void take_choice(struct chat *ch, struct question *q, struct span choice, const char *text) {
-	_cleanup_free_ char *why = NULL, *label = question_choose(choice, text, &why);
-	_cleanup_free_ char *question = span_dup(span_member(choice, "question"), NULL);
-	struct span input = q->ask.input;
-	if (!label || !question) {
-		ask_again(ch, why ? why : "this cannot be answered here");
+static void take_decision(struct chat *ch, struct question *q, const char *text) {
+	const char *reason;
+	enum question_answer answer = question_parse(text, is_form(q), &reason);
+	bool yes = answer == QUESTION_YES || answer == QUESTION_ALWAYS;
+	if (answer == QUESTION_UNCLEAR || (answer == QUESTION_EDIT && !q->asked) || (yes && is_form(q) && q->unknown)) {
+		ask_again(ch, wanted(q));
 		return;
 	}
-	json_object_set_new(q->answers, question, json_string(label));
-	q->asked++;
-	if (current_choice(q).p) {
+	if (answer == QUESTION_EDIT) {
+		json_object_clear(q->values);
+		q->asked = 0;
 		chat_ask(ch);
 		return;
 	}
-	_cleanup_json_ json_t *changed = json_loadb(input.p, input.n, JSON_ALLOW_NUL, NULL);
-	if (changed) json_object_set(changed, "answers", q->answers);
-	struct speech_decision d = {.allow = true, .input = changed};
+	_cleanup_json_ json_t *input = yes && q->asked ? form_input(&q->ask, q->values) : NULL;
+	struct speech_decision d = {.allow = yes,
+								.always = answer == QUESTION_ALWAYS,
+								.cancel = answer == QUESTION_CANCEL,
+								.message = reason,
+								.input = input};
+	const char *lacks = answer_lacks(&q->ask, &d);
+	if (lacks)
+		ask_again(ch, lacks);
+	else
+		send_answer(ch, q, &d);
+}
+
+static void leave_form(struct chat *ch, struct question *q, bool cancel) {
+	struct speech_decision d = {.cancel = cancel};
+	send_answer(ch, q, &d);
+}
+
+/* The values of a form are shown once more before they are sent. */
+static void take_field(struct chat *ch, struct question *q, const struct form_field *f, const char *text) {
+	_cleanup_free_ char *why = NULL, *key = span_dup(f->key, NULL);
+	if (strcmp(text, "/decline") == 0 || strcmp(text, "/cancel") == 0) {
+		leave_form(ch, q, text[1] == 'c');
+		return;
+	}
+	json_t *value = form_value(f, text, &why);
+	if (why || !key) {
+		ask_again(ch, why ? why : "this cannot be answered here");
+		return;
+	}
+	if (value) json_object_set_new(q->values, key, value);
+	q->asked++;
+	struct form_field next;
+	if (read_field(q, &next) || (is_form(q) && !q->ask.questions.p)) {
+		chat_ask(ch);
+		return;
+	}
+	_cleanup_json_ json_t *input = form_input(&q->ask, q->values);
+	struct speech_decision d = {.allow = true, .input = input};
 	send_answer(ch, q, &d);
 }
 
 void chat_question_answer(struct chat *ch, const char *text) {
 	struct question *q = chat_question(ch);
-	struct span choice = q ? current_choice(q) : SPAN_NONE;
+	struct form_field f;
 	if (!q) return; /* it went away while a key was being typed */
 	if (!ch->p)
 		ask_again(ch, "the daemon is away: answer when it is back");
-	else if (choice.p)
-		take_choice(ch, q, choice, text);
+	else if (read_field(q, &f))
+		take_field(ch, q, &f, text);
 	else
-		take_permission(ch, q, text);
+		take_decision(ch, q, text);
 }

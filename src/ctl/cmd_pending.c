@@ -10,6 +10,7 @@
 #include "ctl/always.h"
 #include "ctl/answer.h"
 #include "ctl/follow.h"
+#include "ctl/form.h"
 #include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/table.h"
@@ -111,27 +112,39 @@ static int confirm(struct plenum *p, const char *id) {
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_TIMED_OUT ? CTL_CUT : ctl_failed(p, r);
 }
 
+/* A decision as it was typed. */
+struct typed {
+	struct speech_decision d;
+	char **values; /* NAME=TEXT, of a form */
+	size_t n_values;
+};
+
 /* *what: a line about the request; the caller frees it. */
-static int decide_attached(struct plenum *p, const char *id, const struct speech_decision *d, char **what) {
+static int decide_attached(struct plenum *p, const char *id, const struct typed *typed, char **what) {
 	struct incoming in;
 	int code = await_request(p, id, &in);
 	if (code != CTL_OK) return code;
 	struct speech_ask ask = {0};
 	in.speech->read_ask(&in, &ask);
-	const char *lacks = answer_lacks(&ask, d);
+	struct speech_decision d = typed->d;
+	_cleanup_free_ char *why = NULL;
+	_cleanup_json_ json_t *values = typed->n_values ? form_fill(&ask, typed->values, typed->n_values, &why) : NULL;
+	_cleanup_json_ json_t *input = values ? form_input(&ask, values) : NULL;
+	if (input) d.input = input;
+	const char *lacks = why ? why : answer_lacks(&ask, &d);
 	if (lacks) {
 		ctl_say("request %s: %s", id, lacks);
 		return CTL_USAGE;
 	}
 	if (span_is_string(ask.tool)) *what = show_tool(ask.tool, ask.input, 100);
-	enum plenum_result r = answer_post(p, in.speech, &ask, d);
+	enum plenum_result r = answer_post(p, in.speech, &ask, &d);
 	if (r == PLENUM_OK) return confirm(p, id);
 	if (r != PLENUM_REFUSED) return ctl_failed(p, r);
 	ctl_say("request %s: has no allow or deny (`plenumctl attach`, or the program that knows this kind)", id);
 	return CTL_REFUSED;
 }
 
-static int decide(struct ctl *c, const char *session, const char *id, const struct speech_decision *d) {
+static int decide(struct ctl *c, const char *session, const char *id, const struct typed *typed) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_free_ char *what = NULL;
@@ -148,14 +161,14 @@ static int decide(struct ctl *c, const char *session, const char *id, const stru
 		ctl_say("request %s: does not wait in session %s (`plenumctl pending` lists those that do)", id, session);
 		return CTL_REFUSED;
 	}
-	code = decide_attached(p, id, d, &what);
+	code = decide_attached(p, id, typed, &what);
 	if (code != CTL_OK) return code;
 	if (c->json) {
 		_cleanup_json_ json_t *told = json_pack("{s:s,s:s,s:s}", "session", session, "request_id", id, "decision",
-												d->allow ? "allow" : "deny");
+												typed->d.allow ? "allow" : "deny");
 		return ctl_print_json(told);
 	}
-	printf("%s %s", d->allow ? "allowed" : "denied", id);
+	printf("%s %s", typed->d.allow ? "allowed" : "denied", id);
 	if (what) printf(" (%s)", what);
 	putchar('\n');
 	return CTL_OK;
@@ -164,7 +177,7 @@ static int decide(struct ctl *c, const char *session, const char *id, const stru
 /* --- Which requests ----------------------------------------------------------------------------------------------- */
 
 /* session NULL: of all sessions. id NULL: the only one that waits, or with all each. */
-static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct speech_decision *d) {
+static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct typed *typed) {
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
 	int code = CTL_OK;
@@ -173,7 +186,7 @@ static int decide_some(struct ctl *c, const char *session, const char *id, bool 
 	else if (!(p = ctl_open(c)))
 		code = CTL_NO_DAEMON;
 	if (code != CTL_OK) return code;
-	if (id) return decide(c, session, id, d);
+	if (id) return decide(c, session, id, typed);
 	code = ctl_ask(p, PLENUM_PENDING, session ? json_pack("{s:s}", "session", session) : NULL, &answer);
 	if (code != CTL_OK) return code;
 	json_t *list = ctl_array(answer, "pending"), *entry;
@@ -187,7 +200,7 @@ static int decide_some(struct ctl *c, const char *session, const char *id, bool 
 		return n ? CTL_USAGE : CTL_REFUSED;
 	}
 	json_array_foreach(list, i, entry) {
-		int one = decide(c, ctl_str(entry, "session", ""), ctl_str(entry, "request_id", ""), d);
+		int one = decide(c, ctl_str(entry, "session", ""), ctl_str(entry, "request_id", ""), typed);
 		if (code == CTL_OK) code = one;
 	}
 	return code;
@@ -196,27 +209,34 @@ static int decide_some(struct ctl *c, const char *session, const char *id, bool 
 int cmd_allow(struct ctl *c, int argc, char **argv) {
 	const char *input = NULL;
 	bool all = false;
-	struct speech_decision d = {.allow = true};
+	struct typed typed = {.d = {.allow = true}};
 	const struct ctl_option options[] = {
-		{"always", 'a', NULL, "and remember what `plenumctl pending` shows", .flag = &d.always},
+		{"always", 'a', NULL, "and remember what `plenumctl pending` shows", .flag = &typed.d.always},
 		{"input", 'i', "JSON", "run the tool with this input instead (an object)", .value = &input},
 		{"all", 0, NULL, "every request that waits", .flag = &all},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 0, 2);
+	int code = ctl_options(c, options, &argc, &argv, 0, INT_MAX);
 	if (code != CTL_GO) return code;
-	if (all && (input || argc == 2)) return ctl_usage(c, "allow: --all excludes a request and --input");
+	if (all && (input || argc >= 2)) return ctl_usage(c, "allow: --all excludes a request and --input");
+	for (int i = 2; i < argc; i++)
+		if (!strchr(argv[i], '=')) return ctl_usage(c, "allow: %s: not NAME=VALUE", argv[i]);
+	if (input && argc > 2) return ctl_usage(c, "allow: --input excludes NAME=VALUE");
+	if (argc > 2) {
+		typed.values = argv + 2;
+		typed.n_values = (size_t)argc - 2;
+	}
 	_cleanup_json_ json_t *changed = input ? json_loads(input, JSON_ALLOW_NUL, NULL) : NULL;
 	if (input && !json_is_object(changed)) return ctl_usage(c, "allow: --input: not a JSON object");
-	d.input = changed;
-	return decide_some(c, argc ? argv[0] : NULL, argc > 1 ? argv[1] : NULL, all, &d);
+	typed.d.input = changed;
+	return decide_some(c, argc ? argv[0] : NULL, argc > 1 ? argv[1] : NULL, all, &typed);
 }
 
 int cmd_deny(struct ctl *c, int argc, char **argv) {
 	bool all = false;
-	struct speech_decision d = {0};
+	struct typed typed = {0};
 	const struct ctl_option options[] = {
-		{"interrupt", 'i', NULL, "and end the turn", .flag = &d.interrupt},
+		{"interrupt", 'i', NULL, "and end the turn", .flag = &typed.d.interrupt},
 		{"all", 0, NULL, "every request that waits", .flag = &all},
 		{0},
 	};
@@ -227,8 +247,8 @@ int cmd_deny(struct ctl *c, int argc, char **argv) {
 	if (all && named) return ctl_usage(c, "deny: --all excludes a request");
 	struct buf message = BUF_INIT(1 << 30);
 	ctl_put_words(&message, argc - words, argv + words);
-	if (message.len) d.message = message.data;
-	code = decide_some(c, argc ? argv[0] : NULL, named ? argv[1] : NULL, all, &d);
+	if (message.len) typed.d.message = message.data;
+	code = decide_some(c, argc ? argv[0] : NULL, named ? argv[1] : NULL, all, &typed);
 	buf_free(&message);
 	return code;
 }

@@ -21,7 +21,7 @@ static const struct verb verbs[] = {
 	{"tail", "SESSION", "Watches a session and writes nothing to it.", cmd_tail},
 	{"attach", "SESSION", "Connects stdin and stdout to a session: the agent's own JSON lines.", cmd_attach},
 	{"pending", "[SESSION]", "Lists the requests that wait for an answer.", cmd_pending},
-	{"allow", "[SESSION [REQUEST]]", "Allows a request that waits.", cmd_allow},
+	{"allow", "[SESSION [REQUEST [NAME=VALUE...]]]", "Allows a request that waits.", cmd_allow},
 	{"deny", "[SESSION [REQUEST] [MESSAGE...]]", "Denies a request that waits.", cmd_deny},
 	{"interrupt", "SESSION", "Interrupts the turn that runs.", cmd_interrupt},
 	{"wait", "SESSION [idle] [asking] [ended]", "Waits until a session is idle, asks or has ended.", cmd_wait},

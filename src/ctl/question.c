@@ -213,6 +213,11 @@ static void put_title(struct show *s, const struct speech_ask *ask, const char *
 			  what && !plan ? ": " : "", what && !plan ? what : "");
 }
 
+/* Of a request without a tool: ids, and what is printed elsewhere. */
+static const char *const unshown[] = {"subtype",   "message",    "requested_schema", "requestedSchema",
+									  "questions", "itemId",     "sessionId",        "threadId",
+									  "turnId",    "isBlocking", "autoResolutionMs", NULL};
+
 void question_show(struct show *s, const struct speech_ask *ask) {
 	_cleanup_free_ char *name = text_dup(ask->tool, NULL);
 	_cleanup_free_ char *reason = text_dup(ask->reason, NULL);
@@ -227,7 +232,7 @@ void question_show(struct show *s, const struct speech_ask *ask) {
 	put_diffs(s, ask->changes);
 	if (ask->call.p && !ask->changes.p)
 		show_note(s, SHOW_RED, "  its changes were named before this chat began, and are not known here");
-	if (!name) put_members(s, ask->body, 1, (const char *const[]){"subtype", "message", NULL});
+	if (!name) put_members(s, ask->body, 1, unshown);
 	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
 }
@@ -282,79 +287,34 @@ void question_show_choices(struct show *s, const struct speech_ask *ask) {
 	if (!plan && ask->can_remember) show_always(s, ask);
 }
 
+void question_show_form_choices(struct show *s, bool can_accept, bool has_fields) {
+	if (can_accept) show_note(s, SHOW_DIM, "  y  accept%s", has_fields ? ": send these values" : "");
+	show_note(s, SHOW_DIM, "  n  decline");
+	show_note(s, SHOW_DIM, "  c  cancel: neither a yes nor a no");
+	if (can_accept && has_fields) show_note(s, SHOW_DIM, "  e  enter the values again");
+}
+
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-enum question_answer question_parse(const char *text, const char **reason) {
+static bool is_word(const char *text, size_t n, const char *word) {
+	return (n == 1 || n == strlen(word)) && strncasecmp(text, word, n) == 0;
+}
+
+enum question_answer question_parse(const char *text, bool form, const char **reason) {
+	static const struct {
+		const char *word;
+		enum question_answer answer;
+	} words[] = {
+		{"yes", QUESTION_YES}, {"always", QUESTION_ALWAYS}, {"cancel", QUESTION_CANCEL}, {"edit", QUESTION_EDIT}};
 	*reason = NULL;
 	while (*text == ' ' || *text == '\t') text++;
 	size_t n = strcspn(text, " \t\n"), gap = strspn(text + n, " \t\n");
-	bool no = (n == 1 && strncasecmp(text, "n", 1) == 0) || (n == 2 && strncasecmp(text, "no", 2) == 0);
-	if (no) {
+	if (is_word(text, n, "no")) {
 		if (text[n + gap]) *reason = text + n + gap;
 		return QUESTION_NO;
 	}
 	if (text[n + gap]) return QUESTION_UNCLEAR;
-	if ((n == 1 && strncasecmp(text, "y", 1) == 0) || (n == 3 && strncasecmp(text, "yes", 3) == 0)) return QUESTION_YES;
-	if ((n == 1 && strncasecmp(text, "a", 1) == 0) || (n == 6 && strncasecmp(text, "always", 6) == 0))
-		return QUESTION_ALWAYS;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (is_word(text, n, words[i].word) && (form || words[i].answer < QUESTION_CANCEL)) return words[i].answer;
 	return QUESTION_UNCLEAR;
-}
-
-void question_show_options(struct show *s, struct span question) {
-	_cleanup_free_ char *text = text_dup(span_member(question, "question"), NULL);
-	struct span options = span_member(question, "options"), one;
-	size_t at = 0;
-	int number = 0;
-	show_note(s, SHOW_YELLOW, "? %s", text ? text : "");
-	while (span_is_array(options) && span_next(options, &at, &one)) {
-		_cleanup_free_ char *label = text_dup(span_member(one, "label"), NULL);
-		_cleanup_free_ char *about = text_dup(span_member(one, "description"), NULL);
-		show_note(s, SHOW_DIM, "  %d. %s%s%s", ++number, label ? label : "?", about && *about ? ": " : "",
-				  about ? about : "");
-	}
-}
-
-static uint64_t count_options(struct span options) {
-	struct span one;
-	uint64_t n = 0;
-	for (size_t at = 0; span_is_array(options) && span_next(options, &at, &one);) n++;
-	return n;
-}
-
-/* Append the labels of the numbers; false: *why is set. */
-static bool put_labels(struct buf *b, struct span question, const char *text, char **why) {
-	struct span options = span_member(question, "options");
-	bool several = span_is_true(span_member(question, "multiSelect"));
-	uint64_t n = count_options(options), number;
-	for (const char *p = text + strspn(text, " ,"); *p; p += strspn(p, " ,")) {
-		size_t len = strspn(p, "0123456789");
-		_cleanup_free_ char *digits = strndup(p, len);
-		if (!digits || !str_u64(digits, 1, n, &number)) {
-			*why = str_printf("%s: is none of the numbers (1 to %d)", digits ? digits : "?", (int)n);
-			return false;
-		}
-		if (b->len && !several) {
-			*why = strdup("only one can be chosen");
-			return false;
-		}
-		_cleanup_free_ char *label = text_dup(span_member(span_element(options, (size_t)number - 1), "label"), NULL);
-		buf_printf(b, "%s%s", b->len ? ", " : "", label ? label : digits);
-		p += len;
-	}
-	return b->len > 0;
-}
-
-char *question_choose(struct span question, const char *text, char **why) {
-	struct buf b = BUF_INIT(1 << 20);
-	*why = NULL;
-	if (!text[strspn(text, " \t")]) {
-		*why = strdup("an answer is needed");
-		return NULL;
-	}
-	bool numbers = !text[strspn(text, "0123456789, ")] && count_options(span_member(question, "options"));
-	if (!numbers) return strdup(text);
-	if (put_labels(&b, question, text, why)) return buf_steal(&b, NULL);
-	if (!*why) *why = strdup("a number is needed");
-	buf_free(&b);
-	return NULL;
 }

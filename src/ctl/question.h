@@ -11,14 +11,10 @@
 void question_show(struct show *s, const struct speech_ask *ask);
 /* Print the choices. */
 void question_show_choices(struct show *s, const struct speech_ask *ask);
-/* Print one question of AskUserQuestion with its options. */
-void question_show_options(struct show *s, struct span question);
+/* Print the choices of a form, a request for values. */
+void question_show_form_choices(struct show *s, bool can_accept, bool has_fields);
 
-/* The typed answer to a permission request. */
-enum question_answer { QUESTION_UNCLEAR, QUESTION_YES, QUESTION_NO, QUESTION_ALWAYS };
+/* The typed answer to a request. The last two are of forms. */
+enum question_answer { QUESTION_UNCLEAR, QUESTION_YES, QUESTION_NO, QUESTION_ALWAYS, QUESTION_CANCEL, QUESTION_EDIT };
 /* *reason: the text behind "n " or "no "; NULL: none. */
-enum question_answer question_parse(const char *text, const char **reason);
-
-/* Return the answer to a question of AskUserQuestion: the labels of the numbers in text, or the text itself; the caller
- * frees. NULL: it is no answer, *why is the reason (the caller frees it). */
-char *question_choose(struct span question, const char *text, char **why);
+enum question_answer question_parse(const char *text, bool form, const char **reason);

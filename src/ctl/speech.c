@@ -37,6 +37,16 @@ bool speech_find(const struct incoming *in, enum speech_kind kind, struct speech
 	return false;
 }
 
+void speech_put_form(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
+	bool filled = d->allow && (d->input || span_is_object(ask->schema));
+	char *values = d->input ? json_dumps(d->input, JSON_COMPACT) : NULL;
+	buf_printf(b, "{\"action\":\"%s\"", d->allow ? "accept" : d->cancel ? "cancel" : "decline");
+	if (filled) buf_printf(b, ",\"content\":%s", values ? values : "{}");
+	b->failed |= d->input && !values;
+	buf_putc(b, '}');
+	free(values);
+}
+
 struct span speech_rpc_notice(const struct incoming *in) {
 	return span_equals(in->e.type, JSONRPC_EVENT) ? in->e.request : SPAN_NONE;
 }

@@ -68,6 +68,7 @@ struct speech_ask {
 	struct span input;               /* of the tool */
 	struct span about;               /* a description */
 	struct span message;             /* of a form */
+	struct span schema, questions;   /* of a form: its fields (an object), or questions of a tool (an array) */
 	struct span reason, path, agent; /* why it asks, for which path, which subagent */
 	struct span proposals;           /* to remember with an "always", an array that is not empty */
 	struct span changes;             /* of files, an array of {path, oldText, newText} or {path, kind, diff} */
@@ -81,8 +82,9 @@ struct speech_ask {
 
 struct speech_decision {
 	bool allow, always, interrupt;
+	bool cancel;         /* of a form, without allow: close it, which is no refusal */
 	const char *message; /* of a deny: the reason; NULL: none */
-	json_t *input;       /* of an allow: the changed input; NULL: as asked */
+	json_t *input;       /* of an allow: the changed input, or the values of a form; NULL: as asked */
 };
 
 /* A prompt and its turn. */
@@ -138,6 +140,9 @@ void speech_read(const struct speech *speech, const char *p, size_t n, struct in
 bool speech_find(const struct incoming *in, enum speech_kind kind, struct speech_fact *f);
 /* Iterate over all facts. */
 bool speech_next(const struct incoming *in, size_t *at, struct speech_fact *f);
+
+/* Append the answer to a form of an MCP server, an object: it is the same in all protocols. */
+void speech_put_form(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d);
 
 /* --- for the protocols in JSON-RPC --- */
 

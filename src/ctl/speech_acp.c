@@ -176,6 +176,7 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 	if (!span_equals(in->e.type, "elicitation/create")) return;
 	ask->kind = SPEECH_ASKS_FORM;
 	ask->message = span_member(ask->body, "message");
+	ask->schema = span_member(ask->body, "requestedSchema");
 }
 
 /* False: the agent does not offer this. */
@@ -184,7 +185,10 @@ static bool put_result(struct buf *b, const struct speech_ask *ask, const struct
 						 : d->always ? option_of(ask->body, "allow_always")
 									 : option_of(ask->body, "allow_once");
 	struct span id = span_member(option, "optionId");
-	if (ask->kind == SPEECH_ASKS_FORM) return buf_printf(b, "{\"action\":\"%s\"}", d->allow ? "accept" : "decline");
+	if (ask->kind == SPEECH_ASKS_FORM) {
+		speech_put_form(b, ask, d);
+		return true;
+	}
 	if (ask->kind != SPEECH_ASKS_TOOL || (!id.p && d->allow)) return false;
 	if (!id.p) return buf_puts(b, "{\"outcome\":{\"outcome\":\"cancelled\"}}");
 	buf_puts(b, "{\"outcome\":{\"outcome\":\"selected\",\"optionId\":");

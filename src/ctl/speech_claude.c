@@ -233,6 +233,8 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 	ask->input = span_member(body, "input");
 	ask->about = span_member(body, "description");
 	ask->message = span_member(body, "message");
+	ask->schema = span_member(body, "requested_schema");
+	if (span_equals(ask->tool, "AskUserQuestion")) ask->questions = span_member(ask->input, "questions");
 	ask->reason = span_member(body, "decision_reason");
 	ask->path = span_member(body, "blocked_path");
 	ask->agent = span_member(body, "agent_id");
@@ -255,24 +257,29 @@ static json_t *permission(const struct speech_ask *ask, const struct speech_deci
 	return body;
 }
 
-/* Each kind of request wants a body of its own (protocol-facts 4.2). NULL: none that we know. */
+/* NULL: this kind of request has none that we know. */
 static json_t *body_of(const struct speech_ask *ask, const struct speech_decision *d) {
 	if (ask->kind == SPEECH_ASKS_TOOL) return permission(ask, d);
-	if (ask->kind == SPEECH_ASKS_FORM) return json_pack("{s:s}", "action", d->allow ? "accept" : "decline");
 	if (ask->kind == SPEECH_ASKS_DIALOG && !d->allow) return json_pack("{s:s}", "behavior", "cancelled");
 	return NULL;
 }
 
+/* Each kind of request wants a body of its own (protocol-facts 4.2). */
 static bool put_answer(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
-	json_t *body = body_of(ask, d);
+	bool form = ask->kind == SPEECH_ASKS_FORM;
+	json_t *body = form ? NULL : body_of(ask, d);
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	if (!body) return false;
+	if (!form && !body) return false;
 	json_decref(body);
 	buf_printf(b,
 			   "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":%.*s,\"response\":",
 			   (int)ask->id.n, ask->id.p);
-	buf_printf(b, "%s}}", text ? text : "");
-	b->failed |= !text;
+	if (form)
+		speech_put_form(b, ask, d);
+	else
+		buf_puts(b, text ? text : "");
+	buf_puts(b, "}}");
+	b->failed |= !form && !text;
 	free(text);
 	return true;
 }

@@ -186,9 +186,12 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
 		if (span_equals(in->e.type, tools[i][0])) ask->tool = span_of(tools[i][1]);
 	if (ask->tool.p) read_approval(ask);
-	if (!span_equals(in->e.type, "mcpServer/elicitation/request")) return;
+	bool questions = span_equals(in->e.type, "item/tool/requestUserInput");
+	if (!questions && !span_equals(in->e.type, "mcpServer/elicitation/request")) return;
 	ask->kind = SPEECH_ASKS_FORM;
 	ask->message = span_member(ask->body, "message");
+	ask->schema = span_member(ask->body, "requestedSchema");
+	if (questions) ask->questions = span_member(ask->body, "questions");
 }
 
 static struct span decision_of(const struct speech_ask *ask, const struct speech_decision *d) {
@@ -199,14 +202,32 @@ static struct span decision_of(const struct speech_ask *ask, const struct speech
 	return d->always ? always_of(ask) : offered(ask, "\"accept\"");
 }
 
+/* Questions that are not answered are cancelled. A value is a text, or an array of them. */
+static void put_answers(struct buf *b, const struct speech_decision *d) {
+	json_t *all = json_object(), *value;
+	const char *key;
+	json_object_foreach(d->allow ? d->input : NULL, key, value)
+		json_object_set_new(all, key, json_pack(json_is_array(value) ? "{s:O}" : "{s:[O]}", "answers", value));
+	char *text = json_dumps(all, JSON_COMPACT);
+	buf_printf(b, "{\"answers\":%s}", text ? text : "{}");
+	b->failed |= !text;
+	free(text);
+	json_decref(all);
+}
+
 /* False: the agent does not offer this. */
 static bool put_result(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
-	bool form = ask->kind == SPEECH_ASKS_FORM, permissions = is_about_permissions(ask);
-	struct span value = form          ? span_of(d->allow ? "\"accept\"" : "\"decline\"")
-						: permissions ? (d->allow ? ask->input : span_of("{}"))
-									  : decision_of(ask, d);
-	if ((!form && ask->kind != SPEECH_ASKS_TOOL) || !value.p) return false;
-	buf_printf(b, "{\"%s\":", form ? "action" : permissions ? "permissions" : "decision");
+	bool permissions = is_about_permissions(ask);
+	struct span value = permissions ? (d->allow ? ask->input : span_of("{}")) : decision_of(ask, d);
+	if (ask->kind == SPEECH_ASKS_FORM) {
+		if (ask->questions.p)
+			put_answers(b, d);
+		else
+			speech_put_form(b, ask, d);
+		return true;
+	}
+	if (ask->kind != SPEECH_ASKS_TOOL || !value.p) return false;
+	buf_printf(b, "{\"%s\":", permissions ? "permissions" : "decision");
 	buf_put(b, value.p, value.n);
 	return buf_putc(b, '}');
 }

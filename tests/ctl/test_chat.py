@@ -20,6 +20,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 from test_ctl import Ctl, FakeCase, delta, environment, said
+from codex import CodexCase, rpc
 from harness import build_file, perm, until
 from screen import Screen
 
@@ -408,11 +409,14 @@ class Asked(ChatCase):
         s = self.chat()
         self.child.print({"type": "control_request", "request_id": "q1", "request": {
             "subtype": "elicitation", "mcp_server_name": "forge", "message": "Log in?", "mode": "url", "url": "https://forge/x"}})
-        s.wait("? Log in?\n  mcp_server_name: forge\n  mode: url\n  url: https://forge/x\n  y  accept\n  n  decline\n",
-               re.compile(r"accept\? \[y, n\]$"))
+        s.wait("? Log in?\n  mcp_server_name: forge\n  mode: url\n  url: https://forge/x\n  y  accept\n  n  decline\n  c  cancel: ",
+               re.compile(r"accept\? \[y, n, c\]$"))
+        s.write("e")
+        s.keys("Enter")
+        s.wait("y, n or c is needed")
         s.write("y")
         s.keys("Enter")
-        self.assertEqual(self.answer()["action"], "accept")
+        self.assertEqual(self.answer(), {"action": "accept"})
 
     def test_always_names_what_is_remembered(self):
         suggestions = [
@@ -499,6 +503,159 @@ class Asked(ChatCase):
         s.wait("permission mode acceptEdits, until")
         self.ctl("allow", "-a", "work", self.waiting())
         s.wait("  Bash: allowed by plenumctl, and remembered: ")
+
+
+FIELDS = {
+    "name": {"type": "string", "title": "Your name", "description": "as on the badge", "minLength": 2},
+    "age": {"type": "integer", "minimum": 1, "maximum": 120},
+    "color": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"], "default": "g"},
+    "days": {"type": "array", "items": {"type": "string", "enum": ["Mon", "Tue", "Wed"]}},
+    "mail": {"type": "boolean", "default": True}}
+
+
+class Forms(ChatCase):
+    def form(self, properties, *required, rid="q1"):
+        self.child.print({"type": "control_request", "request_id": rid, "request": {
+            "subtype": "elicitation", "mcp_server_name": "desk", "message": "Who are you?", "mode": "form",
+            "requested_schema": {"type": "object", "properties": properties, "required": required}}})
+
+    def say(self, s, text):
+        s.write(text)
+        s.keys("Enter")
+
+    def test_each_field_is_asked_for(self):
+        s = self.chat(rows=60)
+        self.form(FIELDS, "name", "age")
+        s.wait("? Who are you?\n  mcp_server_name: desk\n  mode: form\n  (/decline or /cancel leaves it without an answer)\n"
+               "? Your name\n  as on the badge\n  (text, at least 2 characters)\n", re.compile(r"text:$"))
+        self.say(s, "A")
+        s.wait("  A: is not text, at least 2 characters\n")
+        self.say(s, "Ada")
+        s.wait("? age\n  (a whole number, 1 to 120)\n", re.compile(r"number:$"))
+        for wrong, hint in (("", "an answer is needed"), ("old", "old: is not a whole number, 1 to 120"), ("121", "121: is not a whole")):
+            self.say(s, wrong)
+            s.wait("  " + hint)
+        self.say(s, "36")
+        s.wait("? color\n  1. Red\n  2. Green\n  (one of these; Enter: g)\n")
+        self.say(s, "3")
+        s.wait("3: is none of the numbers (1 to 2)")
+        self.say(s, "1")
+        s.wait("? days\n  1. Mon\n  2. Tue\n  3. Wed\n  (some of these; Enter leaves it out)\n", re.compile(r"numbers \(1,3\):$"))
+        self.say(s, "1,3")
+        s.wait("? mail\n  (yes or no; Enter: true)\n", re.compile(r"yes or no:$"))
+        self.say(s, "")
+        s.wait("? your answer:\n  Your name: Ada\n  age: 36\n  color: r\n  days: Mon, Wed\n  mail: true\n  y  accept: send these values\n"
+               "  n  decline\n  c  cancel: neither a yes nor a no\n  e  enter the values again\n", re.compile(r"accept\? \[y, n, c, e\]$"))
+        self.assertEqual(self.child.answers("q1"), [])
+        self.say(s, "y")
+        self.assertEqual(self.answer(), {"action": "accept", "content": {
+            "name": "Ada", "age": 36, "color": "r", "days": ["Mon", "Wed"], "mail": True}})
+
+    def test_other_ends(self):
+        s = self.chat(rows=60)
+        for n, (first, last, want) in enumerate((
+                ("/decline", None, {"action": "decline"}), ("/cancel", None, {"action": "cancel"}),
+                ("Ada", "n", {"action": "decline"}), ("Ada", "cancel", {"action": "cancel"}),
+                ("", "yes", {"action": "accept", "content": {}}))):
+            self.form({"name": {"type": "string"}}, rid="q%d" % n)
+            s.wait(re.compile(r"text:$"))
+            self.say(s, first)
+            if last:
+                s.wait(re.compile(r"accept\? \[y, n, c, e\]$"))
+                self.say(s, "n because")
+                s.wait("takes no reason")
+                self.say(s, last)
+            self.assertEqual(self.answer("q%d" % n), want)
+            s.typed("> ")
+
+    def test_the_values_are_entered_again(self):
+        s = self.chat(rows=60)
+        self.form({"name": {"type": "string"}, "nick": {"type": "string"}}, "name")
+        for name, nick, end in (("Bob", "b", "e"), ("Ada", "", "y")):
+            s.wait(re.compile(r"\? name\n  \(text\)\n+text:$"))
+            self.say(s, name)
+            s.wait(re.compile(r"\? nick\n  \(text; Enter leaves it out\)\n+text:$"))
+            self.say(s, nick)
+            s.wait("  name: %s\n  nick: %s\n" % (name, nick or "(left out)"), re.compile(r"accept\? \[y, n, c, e\]$"))
+            self.say(s, end)
+        self.assertEqual(self.answer(), {"action": "accept", "content": {"name": "Ada"}})
+
+    def test_a_field_that_is_not_known(self):
+        s = self.chat(rows=60)
+        self.form({"name": {"type": "string"}, "deep": {"type": "object"}}, "name")
+        s.wait("? Who are you?\n", "`deep` cannot be entered here", "  n  decline\n  c  cancel", re.compile(r"decline\? \[n, c\]$"))
+        self.say(s, "y")
+        s.wait("n or c is needed")
+        self.say(s, "n")
+        self.assertEqual(self.answer(), {"action": "decline"})
+
+    def test_leaving_it_open(self):
+        s = self.chat(rows=60)
+        self.form(FIELDS, "name")
+        s.wait(re.compile(r"text:$"))
+        self.say(s, "Ada")
+        s.wait(re.compile(r"number:$"))
+        s.keys("C-d")
+        s.ended()
+        self.assertEqual(self.d.state_of("work"), "asking")
+        t = self.screen(build_file("plenumctl"), "chat", "work", rows=60)
+        t.wait("? Who are you?\n", "? Your name\n", re.compile(r"text:$"))
+        self.ctl("allow", "work", self.waiting(), "name=Eve", "age=7")
+        t.wait("the request: accepted by plenumctl")
+        t.typed("> ")
+        self.assertEqual(self.answer(), {"action": "accept", "content": {"name": "Eve", "age": 7, "color": "g", "mail": True}})
+
+    def test_on_a_pipe(self):
+        p = self.spawn("chat", "-c", "work", stdin=subprocess.PIPE)
+        self.child = self.agent.child()
+        p.stdin.write(b"go\nAda\nmany\n1.5\ny\n")
+        p.stdin.flush()
+        m = self.prompt("go")
+        self.form({"name": {"type": "string"}, "n": {"type": "number"}}, "name")
+        self.assertEqual(self.answer(), {"action": "accept", "content": {"name": "Ada", "n": 1.5}})
+        self.finish(m)
+        self.assertIn("many: is not a number", self.ended(p, 0)[0])
+
+    def waiting(self):
+        return json.loads(self.ctl("pending", "--json").stdout)["pending"][0]["request_id"]
+
+
+class Questions(ChatCase):
+    """Of a tool of codex: the test plays its agent."""
+
+    initialized, ready = CodexCase.initialized, CodexCase.ready
+
+    def start(self, *args, **options):
+        return super().start(mode={"init": "manual"}, profile={"dialect": "codex", "resume_args": ""})
+
+    def test_each_one_is_asked(self):
+        s = self.screen(build_file("plenumctl"), "chat", "-c", "work", rows=40)
+        child = self.agent.child()
+        self.ready(child)
+        s.wait("Ctrl-D leaves\n>")
+        options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": ""}]
+        questions = [{"id": "color", "header": "C", "question": "Which?", "isOther": False, "isSecret": False, "options": options},
+                     {"id": "why", "header": "W", "question": "Why?", "isOther": False, "isSecret": False, "options": None}]
+        ask = rpc("item/tool/requestUserInput", 5, threadId="t1", turnId="turn1", itemId="q", questions=questions,
+                  isBlocking=True, autoResolutionMs=None)
+        child.print(ask)
+        s.wait("? the agent asks\n  (/decline or /cancel leaves it without an answer)\n? Which?\n  1. Red: warm\n  2. Blue\n",
+               re.compile(r"number:$"))
+        s.write("green")
+        s.keys("Enter")
+        s.wait("green: is none of the numbers (1 to 2)")
+        s.write("2")
+        s.keys("Enter")
+        s.wait("? Why?\n", re.compile(r"own words:$"))
+        s.write("because")
+        s.keys("Enter")
+        self.assertEqual(child.wait(id=5)["result"], {"answers": {"color": {"answers": ["Blue"]}, "why": {"answers": ["because"]}}})
+        s.typed("> ")
+        child.print(dict(ask, id=6))
+        s.wait(re.compile(r"number:$"))
+        s.write("/decline")
+        s.keys("Enter")
+        self.assertEqual(child.wait(id=6)["result"], {"answers": {}})
 
 
 class Waiting(ChatCase):
@@ -832,6 +989,15 @@ class Acp(FakeCase, ChatCase):
         self.say(s, "n")
         s.wait("  = error: ", "-- success, ")
 
+    def test_a_form(self):
+        s = self.chat(columns=100, rows=40)
+        self.say(s, "@elicit@")
+        s.wait("? What is your name?\n", "? name\n  (text; Enter leaves it out)\n", re.compile(r"text:$"))
+        self.say(s, "Ada")
+        s.wait("? your answer:\n  name: Ada\n", re.compile(r"accept\? \[y, n, c, e\]$"))
+        self.say(s, "y")
+        s.wait(re.compile(r'"content": *{"name": *"Ada"}'), "-- success, ")
+
     def test_answered_elsewhere(self):
         s = self.asked()
         self.ctl("deny", "work")
@@ -923,7 +1089,7 @@ class Codex(FakeCase, ChatCase):
 
     PROFILE = "fake-codex"
 
-    chat, say, LOST = Acp.chat, Acp.say, Acp.LOST
+    chat, say, test_a_form, LOST = Acp.chat, Acp.say, Acp.test_a_form, Acp.LOST
 
     def test_a_prompt_without_a_result(self):
         s = self.chat(columns=100)

@@ -608,6 +608,30 @@ class Decisions(Ctl):
         self.assertEqual(child.answer("e1")["response.response.action"], "decline")
 
 
+    def test_a_form(self):
+        self.d.attached("work", approve=False)
+        child = self.agent.child()
+        child.print({"type": "control_request", "request_id": "e1", "request": {
+            "subtype": "elicitation", "mcp_server_name": "m", "message": "who?", "requested_schema": {
+                "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}}})
+        until(lambda: "elicitation" in self.ctl("pending").stdout, what="a pending request")
+        rid = self.ctl("pending", "--ids").stdout.strip()
+        for words, hint in (((), "it asks for values"), (("age=7",), "name: an answer is needed"), (("name=x", "age=old"), "old: is not a whole number"),
+                            (("nam=x",), "nam=x: names no value that is asked for"), (("-i", '{"name":"x"}', "name=x"), "--input excludes")):
+            self.assertIn(hint, self.ctl("allow", "work", rid, *words, code=64).stderr)
+        self.assertIn("takes no reason", self.ctl("deny", "work", rid, "no", code=64).stderr)
+        self.assertEqual(child.answers("e1"), [])
+        self.ctl("allow", "work", rid, "name=Ada=Eve", "age=7")
+        self.assertEqual(child.answer("e1")["response.response"], {"action": "accept", "content": {"name": "Ada=Eve", "age": 7}})
+
+    def test_the_questions_of_a_tool_by_their_text(self):
+        questions = {"questions": [{"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"label": "Blue"}]}]}
+        child, rid = self.asked(tool="AskUserQuestion", input=questions)
+        self.ctl("allow", "work", rid, "Which?=2")
+        self.assertEqual(child.answer("q1")["response.response"], {
+            "behavior": "allow", "updatedInput": dict(questions, answers={"Which?": "Blue"})})
+
+
 class Attach(Ctl):
     def test_lines_both_ways_as_they_are(self):
         p = self.spawn("attach", "work", stdin=subprocess.PIPE)
