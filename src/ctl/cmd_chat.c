@@ -373,7 +373,7 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));
 	if (code == CTL_GO || code == CTL_OK) code = follow_to(p, session, json_incref(members), &answer);
 	json_decref(members);
-	if (code == CTL_REFUSED) pick_hint(c, create);
+	if (code == CTL_REFUSED) pick_hint(c, p, create);
 	if (code != CTL_OK) {
 		plenum_close(p);
 		return code;

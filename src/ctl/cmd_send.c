@@ -190,7 +190,7 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 	_cleanup_json_ json_t *answer = NULL;
 	const char *create = ctl_str(members, "create", "");
 	int code = follow_to(s->p, s->session, json_incref(members), &answer);
-	if (code == CTL_REFUSED && !s->existing) pick_hint(s->c, create);
+	if (code == CTL_REFUSED && !s->existing) pick_hint(s->c, s->p, create);
 	if (code != CTL_OK) return code;
 	pick_remember(ctl_str(answer, "session", s->session));
 	if (strcmp(ctl_str(answer, "state", ""), PLENUM_ST_ASKING) == 0) {

@@ -102,8 +102,12 @@ int pick_or_make(struct ctl *c, const char **word, bool make, struct plenum **p,
 	return pick(c, word, make || c->json, sessions);
 }
 
-void pick_hint(const struct ctl *c, const char *create) {
-	if (!*c->session && strcmp(create, "never") == 0) ctl_say("-c, --create makes a session of that name");
+void pick_hint(const struct ctl *c, struct plenum *p, const char *create) {
+	_cleanup_json_ json_t *answer = NULL;
+	if (*c->session || strcmp(create, "never") != 0) return;
+	if (ctl_ask_quietly(p, PLENUM_HELLO, NULL, &answer) != CTL_OK) return;
+	const char *peer = ctl_str(json_object_get(answer, "peer"), "peer", PLENUM_PEER_OWN);
+	if (strcmp(peer, PLENUM_PEER_AGENT) != 0) ctl_say("-c, --create makes a session of that name");
 }
 
 int pick_open(struct ctl *c, const char **word, struct plenum **p) {

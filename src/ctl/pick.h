@@ -22,8 +22,8 @@ int pick_attach(struct ctl *c, const char **word, struct plenum **p, json_t **an
  * set or no session exists, else "never". make: only a whole name or "-" means an existing one. */
 int pick_or_make(struct ctl *c, const char **word, bool make, struct plenum **p, const char **create);
 
-/* After a refusal: print how to make the session, if the word fitted none. */
-void pick_hint(const struct ctl *c, const char *create);
+/* After a refusal: print how to make the session, if the word fitted none and this program may make one. */
+void pick_hint(const struct ctl *c, struct plenum *p, const char *create);
 
 /* Save the name for the next "-". */
 void pick_remember(const char *name);

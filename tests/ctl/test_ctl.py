@@ -608,6 +608,24 @@ class Decisions(Ctl):
         self.assertEqual(child.answer("e1")["response.response.action"], "decline")
 
 
+    def test_a_process_of_an_agent_is_not_told_to_make_a_session(self):
+        """It may not make one of that name, nor act in one that is there."""
+        self.d.attached("work")
+        self.d.attached("other", create="new")
+        child = self.agent.child()
+        out = os.path.join(self.d.root, "told")
+        for name, why in (("other", "it may act in that agent's own session only"), ("nowhere", "session nowhere: does not exist")):
+            for verb in ("send %s hello" % name, "chat %s" % name):
+                child.spawn(["/bin/sh", "-c", "%s --socket %s %s >%s.new 2>&1; mv %s.new %s" % (
+                    build_file("plenumctl"), self.d.socket, verb, out, out, out)])
+                until(lambda: os.path.exists(out), what="the end of plenumctl")
+                with open(out) as f:
+                    text = f.read()
+                os.unlink(out)
+                self.assertIn(why, text)
+                self.assertNotIn("--create", text)
+        self.assertIn("--create makes a session", self.ctl("send", "nowhere", "hello", code=1).stderr)
+
     def test_a_form(self):
         self.d.attached("work", approve=False)
         child = self.agent.child()
