@@ -164,7 +164,7 @@ static bool add_numbers(json_t *list, const struct form_field *f, const char *te
 	return json_array_size(list);
 }
 
-/* --- What may be entered ------------------------------------------------------------------------------------------ */
+/* --- Valid input -------------------------------------------------------------------------------------------------- */
 
 /* A pattern of the schema is shown, and checked by the program that has asked. */
 static const struct {
@@ -194,7 +194,7 @@ static void put_range(struct buf *b, const struct form_field *f, const char *low
 				   unit);
 }
 
-/* Append what the field takes, in words. */
+/* Append the valid input in words. */
 static void put_kind(struct buf *b, const struct form_field *f) {
 	size_t format = format_of(f);
 	_cleanup_free_ char *pattern = text_value(span_member(f->schema, "pattern"), 100);
@@ -326,7 +326,7 @@ void form_show(struct show *s, const struct form_field *f) {
 	show_note(s, SHOW_YELLOW, "? %s", title ? title : "");
 	if (about && *about) show_lines(s, SHOW_DIM, 2, about, strlen(about), 0);
 	show_options(s, f);
-	if (!f->schema.p) return; /* its prompt says what it takes */
+	if (!f->schema.p) return; /* its prompt says it */
 	put_kind(&b, f);
 	show_note(s, SHOW_DIM, "  (%s%s%s)", b.data ? b.data : "",
 			  preset        ? "; Enter: "

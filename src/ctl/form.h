@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a user enters to answer a question of the agent, one field at a time: the questions of a tool, or the fields of
- * a form, as its schema describes them. An answer is an object with the values of the fields.
+ * The fields that a user fills in to answer a question of the agent: the questions of a tool, or the properties of a
+ * form's schema. An answer is an object with their values.
  */
 #pragma once
 

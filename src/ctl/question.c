@@ -213,7 +213,7 @@ static void put_title(struct show *s, const struct speech_ask *ask, const char *
 			  what && !plan ? ": " : "", what && !plan ? what : "");
 }
 
-/* Of a request without a tool: ids, and what is printed elsewhere. */
+/* Of a request without a tool: ids, and members that are printed elsewhere. */
 static const char *const unshown[] = {"subtype",   "message",    "requested_schema", "requestedSchema",
 									  "questions", "itemId",     "sessionId",        "threadId",
 									  "turnId",    "isBlocking", "autoResolutionMs", NULL};
