@@ -611,8 +611,8 @@ class Decisions(Ctl):
     def test_a_process_of_an_agent_is_not_told_to_make_a_session(self):
         """It may not make one of that name, nor act in one that is there."""
         self.d.attached("work")
-        self.d.attached("other", create="new")
         child = self.agent.child()
+        self.d.attached("other", create="new")
         out = os.path.join(self.d.root, "told")
         for name, why in (("other", "it may act in that agent's own session only"), ("nowhere", "session nowhere: does not exist")):
             for verb in ("send %s hello" % name, "chat %s" % name):

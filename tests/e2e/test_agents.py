@@ -437,6 +437,21 @@ class SharedCodex(Shared, Case):
         second.call("process/kill", processHandle="p")
         self.assertEqual(second.wait_message("process/exited")["params"]["processHandle"], "p")
 
+    def test_requests_while_the_agent_sleeps(self):
+        """Also before the first prompt, when the agent has lost the thread and begins another."""
+        client, session = self.first()
+        for prompts in range(2):
+            if prompts:
+                self.assertEqual(client.end(client.prompt("hello")), "end_turn")
+            for method, member, params in (("model/list", "data", {}), ("config/read", "config", {}), ("skills/list", "data", {}),
+                                           ("account/read", "requiresOpenaiAuth", {}), ("mcpServerStatus/list", "data", {}),
+                                           ("thread/settings/update", None, {"threadId": client.conversation, "effort": "low"})):
+                self.client().ask("plenum_hibernate", session=session)
+                self.wait_state(session, "asleep")
+                self.agent.restart(self.place)
+                got = client.call(method, **params)
+                self.assertTrue(member is None or member in got, (method, got))
+
     def cats(self):
         """The processes of `cat` in the working directory."""
         return [link for link in pathlib.Path("/proc").glob("[0-9]*/cwd") if self.is_cat(link)]
