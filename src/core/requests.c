@@ -16,6 +16,7 @@
 #define LATE_MS (5 * 60 * 1000) /* extra time for the answer to a change */
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
+#define ENDED_TEXT "session %s is %s and has no child: no turn, process or watch of it is left (it needs no end)"
 
 /* Return true for a change by the daemon itself: it restores the previous child's mode (handshake.c). */
 static bool restores_mode(const struct call *call) {
@@ -222,14 +223,16 @@ static bool is_about_child(const struct client *c, const struct gate_row *row) {
 static bool wake_for(struct client *c, struct session *s, const struct envelope *e) {
 	struct error error;
 	if (session_has_child(s) || s->want_child) return true;
-	if (!session_has_steps(s) || is_about_child(c, requests_row(c, e))) {
-		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
-					session_state_name(session_state(s)));
-		return false;
+	const char *state = session_state_name(session_state(s));
+	if (!session_has_steps(s)) {
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, state);
+	} else if (is_about_child(c, requests_row(c, e))) {
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ENDED_TEXT, s->name, state);
+	} else {
+		inquiry_take_login(s, c);
+		if (session_wake(s, &error)) return true;
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error.text);
 	}
-	inquiry_take_login(s, c);
-	if (session_wake(s, &error)) return true;
-	notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error.text);
 	return false;
 }
 

@@ -600,8 +600,11 @@ static bool begin_start(struct session *s, struct error *error) {
 			s->lost_profile, s->name);
 	if (s->failed && session_is_stuck(s, error)) return false;
 	if (s->profile->restart_never && s->spent)
-		return error_set(error, "the child of session %s has ended and profile %s says restart = never", s->name,
-						 s->profile->name);
+		return error_set(
+			error,
+			"the child of session %s has ended and profile %s says restart = never (resume its conversation in a new "
+			"session)",
+			s->name, s->profile->name);
 	/* an old one that is still ending starts the next when it ends */
 	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) return error_set(error, "out of memory");
 	s->want_child = true;

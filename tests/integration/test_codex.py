@@ -651,7 +651,9 @@ class Lives(CodexCase):
         a.send(rpc("initialized"))
         for method, params in (("turn/interrupt", {"turnId": "turn1"}), ("process/kill", {"processHandle": "p"}),
                                ("fs/unwatch", {"watchId": "w"}), ("thread/search/cancel", {"requestId": 1})):
-            self.assertEqual(a.fails(method, **params)["data"]["code"], "child_exited")
+            failure = a.fails(method, **params)
+            self.assertEqual(failure["data"]["code"], "child_exited")
+            self.assertIn("no turn, process or watch of it is left", failure["message"])
         a.sync()
         self.assertEqual((d.state_of("s"), agent.starts), ("asleep", 1))
         self.assertEqual(a.seen(method="_plenum/event", params__event="error"), [])
