@@ -21,10 +21,11 @@
 #define DEPTH_MAX (1 << 22)           /* more processes than any kernel has */
 #define SWEEPS 3                      /* a sweep finds the processes that were started before the last SIGKILL */
 #define NAMES_MAX ((size_t)64 * 1024) /* bytes of the names in a notice */
-#define LAST_GRACE_MS 5000 /* from SIGTERM to SIGKILL at the end of the daemon, for processes without a session */
-#define CHECK_MS 100       /* between two checks for processes that ended after SIGTERM */
-#define LOOK_MS 100        /* between two scans for orphans */
-#define LOOK_SHARE 20      /* scans use at most this fraction of the time */
+#define LAST_GRACE_MS 5000  /* from SIGTERM to SIGKILL at the end of the daemon, for processes without a session */
+#define CHECK_MS 100        /* between two checks for processes that ended after SIGTERM */
+#define DUE_SWEPT INT64_MAX /* SIGKILL follows after the next scan */
+#define LOOK_MS 100         /* between two scans for orphans */
+#define LOOK_SHARE 20       /* scans use at most this fraction of the time */
 #define INSTANCE "PLENUM_INSTANCE"
 
 /* --- the record --------------------------------------------------------------------------------------------------- */
@@ -75,22 +76,6 @@ static void clear_counts(struct descent *d) {
 		HASH_DELETE(hh, d->counts, c);
 		free(c);
 	}
-}
-
-static void end_crowd(struct crowd *c);
-
-void descent_free(struct descent *d) {
-	if (!d) return;
-	struct kin *k, *next;
-	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
-	clear_counts(d);
-	loop_timer_stop(&d->timer);
-	loop_task_stop(&d->task);
-	while (!list_empty(&d->waiting)) list_del(d->waiting.next);
-	while (!list_empty(&d->served)) list_del(d->served.next);
-	if (d->scanning) end_crowd(d->crowd);
-	free(d->crowd);
-	free(d);
 }
 
 static void load_kin(struct carry *c, struct descent *d) {
@@ -164,23 +149,27 @@ static int by_pid(const void *a, const void *b) {
 /* Return true if the child has a control group of its own, as from a wrapper (systemd-run --scope). Our own group
  * proves nothing. The child is in its group when it first prints a line. */
 static bool has_cgroup(const struct session *s) {
+	return session_pid(s) && s->agent->cgroup && *s->agent->cgroup;
+}
+
+/* ours: our own group; NULL: not read yet. */
+static void read_cgroup(const struct session *s, char **ours) {
 	struct agent *a = s->agent;
-	if (!a || !session_pid(s) || (!a->cgroup && !s->progress.got_line)) return false;
-	if (!a->cgroup) {
-		_cleanup_free_ char *ours = proc_cgroup(getpid());
-		char *its = proc_cgroup(session_pid(s));
-		bool own = ours && its && its[1] && strcmp(ours, its) != 0;
-		a->cgroup = own ? its : strdup("");
-		if (!own) free(its);
-	}
-	return a->cgroup && *a->cgroup;
+	if (!session_pid(s) || a->cgroup || !s->progress.got_line) return;
+	if (!*ours) *ours = proc_cgroup(getpid());
+	char *its = proc_cgroup(session_pid(s));
+	bool own = *ours && its && its[1] && strcmp(*ours, its) != 0;
+	a->cgroup = own ? its : strdup("");
+	if (!own) free(its);
 }
 
 static bool begin_look(struct look *l, struct router *r) {
+	_cleanup_free_ char *ours = NULL;
 	*l = (struct look){.r = r, .marks = mark_possible()};
 	l->children = calloc(r->n_sessions + 1, sizeof *l->children);
 	if (!l->children) return false;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		read_cgroup(s, &ours);
 		l->cgroups |= has_cgroup(s);
 		if (session_pid(s)) l->children[l->n_children++] = (struct child_of){session_pid(s), s};
 	}
@@ -610,14 +599,22 @@ static struct kin *record(const struct crowd *c, size_t i, uint64_t number) {
 
 enum fate { FATE_KEEP, FATE_END, FATE_KILL };
 
+/* The end of leftover processes: it waits for a scan, or is served by one. */
 struct sweep {
+	struct list node;
 	struct router *r;
-	struct session *session; /* NULL: all sessions of an earlier daemon */
+	uint64_t id;             /* of its session; 0: none */
+	struct session *session; /* while it is served; NULL: it was removed, or none */
 	uint64_t numbers[2];     /* of its children; the second one is that of its name */
 	enum fate fate;          /* of detached processes */
+	bool all;                /* processes of all sessions */
 	bool due;                /* only processes that got SIGTERM, and their descendants */
+	bool left;               /* the leftovers of its agent, which has ended */
+	bool over;               /* the session is removed afterwards */
 	int64_t grace;           /* from SIGTERM to SIGKILL */
-	struct buf names;        /* of detached processes, as members of a JSON array */
+	unsigned passes;         /* scans so far */
+	size_t killed;
+	struct buf names; /* of detached processes, as members of a JSON array */
 	size_t n_names;
 };
 
@@ -653,16 +650,22 @@ static bool is_due(const struct sweep *w, const struct crowd *c, size_t i) {
 	return number ? !has_child(c, number) : is_unnamed_orphan_of(c, i, NULL);
 }
 
+/* Return true if the process may be one of the next child, which was started while the sweep waited. */
+static bool is_of_next_child(const struct sweep *w, const struct proc *p) {
+	const struct agent *a = w->session ? w->session->agent : NULL;
+	return !w->left && a && a->child.start <= p->start;
+}
+
 static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
 	uint64_t number = c->who[i].number;
 	if (!is_stray(c, i)) return false;
 	if (w->due) return is_due(w, c, i);
-	if (!w->session) {
+	if (w->all) {
 		const struct kin *k = find_kin(w->r->descent, c->list[i].pid);
 		return launch_is_number_of(w->r->instance, number) || (k && k->start == c->list[i].start);
 	}
-	if (number == 0) return is_unnamed_orphan_of(c, i, w->session);
-	return number == w->numbers[0] || number == w->numbers[1];
+	if (number == 0) return w->session && is_unnamed_orphan_of(c, i, w->session);
+	return (number == w->numbers[0] || number == w->numbers[1]) && !is_of_next_child(w, &c->list[i]);
 }
 
 /* Drop records if no process and no process session has the number. */
@@ -721,22 +724,6 @@ static size_t sweep_crowd(struct sweep *w, const struct crowd *c, bool first) {
 	return hit;
 }
 
-static size_t sweep_once(struct sweep *w, bool first) {
-	struct crowd c;
-	if (!begin_crowd(&c, w->r)) return 0;
-	size_t hit = sweep_crowd(w, &c, first);
-	forget_the_dead(w->r->descent);
-	end_crowd(&c);
-	return hit;
-}
-
-static size_t sweep(struct sweep *w) {
-	size_t all = 0, hit = 1;
-	w->names = (struct buf)BUF_INIT(NAMES_MAX);
-	for (unsigned i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
-	return all;
-}
-
 static void tell(struct sweep *w, const char *action) {
 	struct session *s = w->session;
 	if (w->n_names && s && !s->spare && !s->removed) {
@@ -770,6 +757,7 @@ static enum fate fate_of(const struct session *s) {
 
 static struct sweep sweep_of(struct session *s, enum fate fate) {
 	return (struct sweep){.r = s->world,
+						  .id = s->id,
 						  .session = s,
 						  .numbers = {number_of(s), launch_number(s->world->instance, s->name)},
 						  .fate = fate,
@@ -778,24 +766,98 @@ static struct sweep sweep_of(struct session *s, enum fate fate) {
 }
 
 /* Report the result of a sweep. */
-static void tell_sweep(struct sweep *w, size_t killed) {
+static void tell_sweep(struct sweep *w) {
 	static const char *const actions[] = {PLENUM_LEFT_KEPT, PLENUM_LEFT_ENDING, PLENUM_LEFT_KILLED};
-	if (killed) log_info("session %s: killed %zu processes that the child left behind", w->session->label, killed);
+	if (w->killed && w->all)
+		log_warn("killed %zu processes of agents that were left", w->killed);
+	else if (w->killed)
+		log_info("session %s: killed %zu processes that the child left behind",
+				 w->session ? w->session->label : "(gone)", w->killed);
 	tell(w, actions[w->fate]);
 	if (descent_ends(w->r->descent)) arm(w->r->descent);
-	w->r->events->changed(w->r);
-}
-
-static void sweep_session(struct session *s, enum fate fate) {
-	struct sweep w = sweep_of(s, fate);
-	tell_sweep(&w, sweep(&w));
-}
-
-void descent_end(struct session *s, bool kill_now) {
-	sweep_session(s, kill_now ? FATE_KILL : FATE_END);
 }
 
 /* --- scans in slices ---------------------------------------------------------------------------------------------- */
+
+static void move_all(struct list *to, struct list *from) {
+	for (struct list *node; !list_empty(from); list_add_tail(to, node)) list_del(node = from->next);
+}
+
+static struct session *session_of(const struct sweep *w) {
+	for (struct session *s = w->r->sessions; w->id && s; s = s->hh.next)
+		if (s->id == w->id) return s;
+	return NULL;
+}
+
+static bool sweeps_wait(const struct descent *d) {
+	return !list_empty(&d->sweeps) || !list_empty(&d->swept);
+}
+
+/* Let a copy of it wait for the next scan. False without memory. */
+static bool add_sweep(const struct sweep *w) {
+	struct descent *d = w->r->descent;
+	struct sweep *own = malloc(sizeof *own);
+	if (!own) {
+		log_error("out of memory: leftovers of agents are not looked for");
+		return false;
+	}
+	*own = *w;
+	list_add_tail(&d->sweeps, &own->node);
+	loop_defer(w->r->loop, &d->task);
+	return true;
+}
+
+static void free_sweep(struct sweep *w) {
+	list_del(&w->node);
+	buf_free(&w->names);
+	free(w);
+}
+
+static void end_sweep(struct sweep *w) {
+	struct router *r = w->r;
+	struct session *over = w->over ? w->session : NULL;
+	tell_sweep(w);
+	for (struct kin *k = r->descent->by_pid; w->due && k; k = k->hh.next)
+		if (k->number == w->numbers[0] && k->due == DUE_SWEPT) k->due = 0;
+	free_sweep(w);
+	if (over) r->events->session_over(r, over);
+	r->events->changed(r);
+}
+
+/* One more pass, the first one with names. */
+static void serve_sweep(struct sweep *w, const struct crowd *c) {
+	w->session = session_of(w);
+	size_t hit = c->failed ? 0 : sweep_crowd(w, c, w->passes == 0);
+	w->killed += hit;
+	list_del(&w->node);
+	if (hit && ++w->passes < SWEEPS)
+		list_add_tail(&w->r->descent->sweeps, &w->node);
+	else
+		end_sweep(w);
+}
+
+/* For a save, or while no client is served. */
+static void sweep_now(struct router *r) {
+	struct descent *d = r->descent;
+	struct crowd c;
+	struct sweep *w;
+	while (sweeps_wait(d)) {
+		c.failed = !begin_crowd(&c, r);
+		move_all(&d->swept, &d->sweeps);
+		while ((w = LIST_TOP(&d->swept, struct sweep, node))) serve_sweep(w, &c);
+		if (c.failed) continue;
+		forget_the_dead(d);
+		end_crowd(&c);
+	}
+}
+
+bool descent_end(struct session *s, bool kill_now, bool over) {
+	struct sweep w = sweep_of(s, kill_now ? FATE_KILL : FATE_END);
+	w.over = over;
+	if (!add_sweep(&w)) return false;
+	if (over) session_leave(s);
+	return true;
+}
 
 static void wait_for_scan(struct session *s, bool left) {
 	struct descent *d = s->world->descent;
@@ -841,20 +903,24 @@ static void sweep_left(struct session *s, const struct crowd *c) {
 	enum fate fate = fate_of(s);
 	bool first = !l->sweeps || l->fate != fate;
 	struct sweep w = sweep_of(s, fate);
-	size_t hit = sweep_crowd(&w, c, first);
+	w.left = true;
+	w.killed = sweep_crowd(&w, c, first);
 	l->fate = fate;
 	l->sweeps = first ? 1 : l->sweeps + 1;
-	if (first || hit) tell_sweep(&w, hit);
-	if (hit && l->sweeps < SWEEPS)
+	if (first || w.killed) {
+		tell_sweep(&w);
+		s->world->events->changed(s->world);
+	}
+	if (w.killed && l->sweeps < SWEEPS)
 		wait_for_scan(s, true);
 	else
 		session_left(s);
 }
 
+/* A served session changes the look only by its own child, which has ended. */
 static void serve(struct session *s, struct crowd *c) {
 	bool left = s->agent->look.left;
 	list_del(&s->agent->look.node);
-	if (left && !c->failed) renew_look(c);
 	if (!left && !c->failed) record_strays(c);
 	if (!left)
 		session_recorded(s);
@@ -864,16 +930,13 @@ static void serve(struct session *s, struct crowd *c) {
 		sweep_left(s, c);
 }
 
-/* The scan serves the sessions that waited when it began: it sees all that their children had started. */
+/* The scan serves those that waited when it began: it sees all that their children had started. */
 static void begin_scan(struct router *r) {
 	struct descent *d = r->descent;
-	struct agent *a;
 	d->scanning = true;
 	d->crowd->failed = !open_crowd(d->crowd, r);
-	LIST_FOR_EACH (a, &d->waiting, struct agent, look.node) {
-		list_del(&a->look.node);
-		list_add_tail(&d->served, &a->look.node);
-	}
+	move_all(&d->served, &d->waiting);
+	move_all(&d->swept, &d->sweeps);
 	d->scans++;
 }
 
@@ -888,7 +951,9 @@ static void on_scan(void *arg) {
 	struct router *r = arg;
 	struct descent *d = r->descent;
 	struct agent *a;
+	struct sweep *w;
 	bool yields = false;
+	if (!d->scanning && list_empty(&d->waiting) && list_empty(&d->sweeps)) return;
 	if (d->scanning)
 		renew_look(d->crowd);
 	else
@@ -898,8 +963,12 @@ static void on_scan(void *arg) {
 		serve(a->arg, d->crowd);
 		yields = loop_must_yield(r->loop);
 	}
+	while (!yields && (w = LIST_TOP(&d->swept, struct sweep, node))) {
+		serve_sweep(w, d->crowd);
+		yields = loop_must_yield(r->loop);
+	}
 	if (!yields) finish_scan(d);
-	if (yields || !list_empty(&d->waiting)) loop_defer(r->loop, &d->task);
+	if (yields || !list_empty(&d->waiting) || !list_empty(&d->sweeps)) loop_defer(r->loop, &d->task);
 }
 
 /* --- the end of leftovers ----------------------------------------------------------------------------------------- */
@@ -924,14 +993,13 @@ static struct kin *overdue(const struct descent *d, int64_t now) {
 }
 
 static void kill_due(struct router *r, uint64_t number) {
-	struct descent *d = r->descent;
-	struct sweep w = {.r = r, .numbers = {number, number}, .fate = FATE_KILL, .due = true};
-	for (struct session *s = r->sessions; number && s && !w.session; s = s->hh.next)
-		if (launch_number(r->instance, s->name) == number) w.session = s;
-	sweep(&w);
-	tell(&w, PLENUM_LEFT_KILLED);
-	for (struct kin *k = d->by_pid; k; k = k->hh.next)
-		if (k->number == number) k->due = 0;
+	struct sweep w = {
+		.r = r, .numbers = {number, number}, .fate = FATE_KILL, .due = true, .names = BUF_INIT(NAMES_MAX)};
+	for (struct session *s = r->sessions; number && s && !w.id; s = s->hh.next)
+		if (launch_number(r->instance, s->name) == number) w.id = s->id;
+	bool waits = add_sweep(&w);
+	for (struct kin *k = r->descent->by_pid; k; k = k->hh.next)
+		if (k->number == number && k->due) k->due = waits ? DUE_SWEPT : 0;
 }
 
 static void on_due(void *arg) {
@@ -939,7 +1007,7 @@ static void on_due(void *arg) {
 	struct descent *d = r->descent;
 	struct kin *k;
 	for (k = d->by_pid; k; k = k->hh.next)
-		if (k->due && ended(k)) k->due = 0;
+		if (k->due && k->due != DUE_SWEPT && ended(k)) k->due = 0;
 	while ((k = overdue(d, now_ms()))) kill_due(r, k->number);
 	if (descent_ends(d))
 		arm(d);
@@ -948,8 +1016,13 @@ static void on_due(void *arg) {
 }
 
 void descent_hurry(struct router *r) {
-	for (struct kin *k = r->descent->by_pid; k; k = k->hh.next)
-		if (k->due) k->due = 1;
+	struct descent *d = r->descent;
+	struct list *const lists[] = {&d->sweeps, &d->swept};
+	struct sweep *w;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		LIST_FOR_EACH (w, lists[i], struct sweep, node) w->grace = 0;
+	for (struct kin *k = d->by_pid; k; k = k->hh.next)
+		if (k->due && k->due != DUE_SWEPT) k->due = 1;
 	on_due(r);
 }
 
@@ -963,43 +1036,61 @@ struct descent *descent_new(struct router *r) {
 	loop_task_init(&d->task, on_scan, r);
 	list_init(&d->waiting);
 	list_init(&d->served);
+	list_init(&d->sweeps);
+	list_init(&d->swept);
 	return d;
+}
+
+void descent_free(struct descent *d) {
+	if (!d) return;
+	struct kin *k, *next;
+	struct sweep *w;
+	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
+	clear_counts(d);
+	loop_timer_stop(&d->timer);
+	loop_task_stop(&d->task);
+	while (!list_empty(&d->waiting)) list_del(d->waiting.next);
+	while (!list_empty(&d->served)) list_del(d->served.next);
+	while ((w = LIST_TOP(&d->sweeps, struct sweep, node)) || (w = LIST_TOP(&d->swept, struct sweep, node)))
+		free_sweep(w);
+	if (d->scanning) end_crowd(d->crowd);
+	free(d->crowd);
+	free(d);
 }
 
 void descent_resume(struct descent *d) {
 	if (descent_ends(d)) arm(d);
 }
 
+static bool add_sweep_of_all(struct router *r, enum fate fate) {
+	struct sweep w = {.r = r, .fate = fate, .all = true, .grace = LAST_GRACE_MS, .names = BUF_INIT(NAMES_MAX)};
+	return add_sweep(&w);
+}
+
 void descent_sweep_all(struct router *r) {
-	struct sweep w = {.r = r, .fate = FATE_KILL};
-	size_t n = sweep(&w);
-	if (n) log_warn("killed %zu processes of agents that were left", n);
-	if (w.n_names) log_warn("detached ones of them: [%s]", w.names.data ? w.names.data : "");
-	buf_free(&w.names);
+	if (add_sweep_of_all(r, FATE_KILL)) sweep_now(r);
 }
 
-/* End the processes of sessions first, by name; then all other processes of agents. */
+void descent_save(struct router *r) {
+	sweep_now(r);
+}
+
+/* End the processes of sessions first, by name; then all other processes of agents: one scan serves them. */
 static void end_all(struct router *r) {
-	struct sweep w = {.r = r, .fate = FATE_END, .grace = LAST_GRACE_MS};
 	for (struct session *s = r->sessions; s; s = s->hh.next)
-		if (descent_count(r, s)) sweep_session(s, FATE_END);
-	sweep(&w);
-	tell(&w, PLENUM_LEFT_ENDING);
-	if (descent_ends(r->descent)) arm(r->descent);
+		if (descent_count(r, s)) descent_end(s, false, false);
+	add_sweep_of_all(r, FATE_END);
 }
 
+/* The last sweep finds processes started meanwhile. */
 bool descent_finish(struct router *r) {
 	struct descent *d = r->descent;
-	if (d->finished) return true;
-	if (!d->finishing) {
-		d->finishing = d->ending_all = true;
-		end_all(r);
-		d->ending_all = false;
-	}
-	if (d->ending_all || descent_ends(d)) return false; /* a notice may call this while others follow */
+	if (!d->finishing) end_all(r);
+	d->finishing = true;
+	if (sweeps_wait(d) || descent_ends(d)) return false;
+	if (!d->finished) add_sweep_of_all(r, FATE_KILL);
 	d->finished = true;
-	descent_sweep_all(r); /* processes started meanwhile */
-	return true;
+	return !sweeps_wait(d);
 }
 
 /* --- lists ---------------------------------------------------------------------------------------------------------

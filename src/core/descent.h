@@ -66,12 +66,13 @@ struct descent {
 	struct kin *by_pid;
 	uint64_t changes; /* counts changes, for the table on disk */
 	bool full;        /* already logged */
-	bool finishing, ending_all, finished;
+	bool finishing, finished;
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which a request renews the lists */
 	struct loop_timer timer; /* set while SIGKILL is due for any process */
-	/* A scan of all processes, in slices; agents wait for the next one, or are served by the current one. */
+	/* A scan of all processes, in slices; agents and sweeps wait for the next one, or are served by the current one. */
 	struct list waiting, served;
+	struct list sweeps, swept;
 	struct crowd *crowd;
 	bool scanning; /* crowd is in use */
 	struct loop_task task;
@@ -101,8 +102,12 @@ void descent_record(struct session *s, bool now);
  * as s->leftovers or the profile says; a notice names them. Processes that cannot be ended are recorded. session_left()
  * follows in a later turn. */
 void descent_child_gone(struct session *s);
-/* End the detached processes of a session without a child, with a notice: SIGTERM first, unless kill_now. */
-void descent_end(struct session *s, bool kill_now);
+/* End the detached processes of a session without a child, with a notice, in a later turn: SIGTERM first, unless
+ * kill_now. over: session_leave() now, and router_events.session_over() afterwards. False without memory: nothing
+ * follows. */
+bool descent_end(struct session *s, bool kill_now, bool over);
+/* Before a save: finish the sweeps that wait for a scan. */
+void descent_save(struct router *r);
 /* Return true while processes have time to end after SIGTERM. router_events.changed follows the last one. */
 bool descent_ends(const struct descent *d);
 /* At the end of the daemon, without children: end all leftover processes of agents, because the next daemon could not

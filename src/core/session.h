@@ -204,6 +204,7 @@ struct session {
 	bool ephemeral;   /* ends with the client that made it; not kept on disk */
 	bool ending;      /* that client's input is over: the session ends after the answers that it waits for */
 	bool unclaimed;   /* its maker left before its first start was over: it is removed if that fails */
+	bool leaving;     /* it is removed when its leftovers have been swept (core/descent.h) */
 	bool removed;
 	struct share *payer;                   /* of the uid that it was made for; sessions.c's */
 	struct loop_task free_task, over_task; /* over_task: sessions.c's; removes the session */
@@ -321,9 +322,12 @@ bool session_can_return(const struct session *s);
 void session_touch(struct session *s); /* its child is not unused any more */
 /* Move the child of `from` to `to`, which has none; its output is on both tapes then. False without memory. */
 bool session_take_child(struct session *to, struct session *from);
-/* Return true if the child is being stopped and the session removed afterwards, or at the end of this turn. */
+/* Without a child: it is removed in a later turn, and gets none until then. */
+void session_leave(struct session *s);
+/* Return true if the child is being stopped and the session removed afterwards, or it is removed soon. */
 static inline bool session_is_going(const struct session *s) {
-	return !list_empty(&s->over_task.node) || (s->agent && s->stopping != STOP_NOT && s->then == THEN_REMOVE);
+	return s->leaving || !list_empty(&s->over_task.node) ||
+		   (s->agent && s->stopping != STOP_NOT && s->then == THEN_REMOVE);
 }
 /* Return the pid of the running process; 0: none, or it has exited and its output has not ended yet. */
 static inline pid_t session_pid(const struct session *s) {

@@ -419,3 +419,7 @@ void session_end_input(struct session *s) {
 	step_eof(s);
 	loop_timer_stop(&s->agent->stop_timer);
 }
+
+void session_leave(struct session *s) {
+	s->leaving = true;
+}

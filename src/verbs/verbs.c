@@ -589,9 +589,10 @@ static void verb_stop(struct request *q) {
 	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
+	bool sweeps = !running && (starts || descent_count(q->router, s)); /* then it is removed later */
 	struct buf b = NOTICE_INIT;
 	notice_text(&b, "session", s->name);
-	notice_flag(&b, "stopping", running);
+	notice_flag(&b, "stopping", running || (sweeps && forget));
 	notice_flag(&b, "forget", forget);
 	put_leftovers(&b, q, s);
 	notice_flag(&b, "end_leftovers", true);
@@ -601,7 +602,7 @@ static void verb_stop(struct request *q) {
 	notify_stopping(s, q->client, kill_now);
 	intake_cancel_held(s, q->client, true); /* they would start it again at once */
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
-	if (!running && (starts || descent_count(q->router, s))) descent_end(s, kill_now);
+	if (sweeps && descent_end(s, kill_now, forget)) return;
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
 

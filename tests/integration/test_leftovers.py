@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from harness import Case, alive, build_file, until, user, RESULT
+from harness import Case, alive, build_file, request, until, user, RESULT
 
 # Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid when its parent is gone:
 # else the parent would be the detached process that is reported. With "stubborn" it ignores SIGTERM, else it notes it in
@@ -140,9 +140,10 @@ class KeepTest(LeftoversCase):
         pid = self.service(d, child, how="stubborn")
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
-        a.request("plenum_stop", forget=True)
-        self.assertEqual(self.named(a.event("leftovers", action="ending")), [pid])
+        answer = a.request("plenum_stop", forget=True)
+        self.assertEqual((answer["stopping"], answer["forget"]), (True, True))
         a.event("session_removed")
+        self.assertEqual([self.named(e) for e in a.events("leftovers", action="ending")], [[pid]])
         self.gone(pid)
         self.assertTrue(os.path.exists(d.root + "/service.term"))
 
@@ -153,6 +154,33 @@ class KeepTest(LeftoversCase):
         self.assertEqual(self.named(a.event("leftovers", action="killed")), [pid])
         self.gone(pid)
         self.assertFalse(os.path.exists(d.root + "/service.term"))
+
+    def test_how_kill_of_a_sleeping_session(self):
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        answer = a.request("plenum_stop", how="kill")
+        self.assertEqual((answer["stopping"], self.named({"processes": answer["leftovers"]})), (False, [pid]))
+        self.assertEqual(self.named(a.event("leftovers", action="killed")), [pid])
+        self.gone(pid)
+        self.assertFalse(os.path.exists(d.root + "/service.term"))
+
+    def test_how_kill_of_several(self):
+        """In one write: each service is named to its own session, and those of others continue."""
+        d, agent, a, child = self.going()
+        pids = {"s": self.service(d, child)}
+        drivers = {"s": a}
+        for name in ("t", "u", "other"):
+            drivers[name] = d.attached(name)
+            pids[name] = self.service(d, agent.child(), name)
+        d.client().send(*(request(name, "plenum_stop", session=name, how="kill") for name in "stu"))
+        for name in "stu":
+            self.assertEqual(self.named(drivers[name].event("leftovers", action="killed")), [pids[name]])
+            drivers[name].event("child_exited")
+            self.gone(pids[name])
+        self.assertTrue(alive(pids["other"]))
+        self.assertEqual(drivers["other"].events("leftovers"), [])
 
     def test_the_next_child(self):
         """The service stays the session's with its next child, and when that crashes."""

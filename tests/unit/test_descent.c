@@ -8,12 +8,16 @@
 #include "world.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #define SESSIONS 20
 
 static struct session *sessions[SESSIONS];
 static size_t scans, steps, most, held, killed; /* held, killed: SIGSTOP and SIGKILL to children */
 static struct session *ends_meanwhile;
+static pid_t services[4];
+static size_t n_services;
 
 void __real_proc_scan_begin(struct proc_scan *s);
 bool __real_proc_scan_next(struct proc_scan *s);
@@ -21,6 +25,8 @@ void __wrap_proc_scan_begin(struct proc_scan *s);
 bool __wrap_proc_scan_next(struct proc_scan *s);
 bool __wrap_loop_must_yield(const struct loop *l);
 void __wrap_child_kill(const struct child *c, int signo);
+int __real_kill(pid_t pid, int signo);
+int __wrap_kill(pid_t pid, int signo);
 
 void __wrap_proc_scan_begin(struct proc_scan *s) {
 	scans++;
@@ -42,6 +48,14 @@ bool __wrap_loop_must_yield(const struct loop *l) {
 	return true;
 }
 
+/* All processes of the machine are looked at: no other one gets a signal. */
+int __wrap_kill(pid_t pid, int signo) {
+	bool ours = false;
+	for (size_t i = 0; i < n_services; i++) ours |= services[i] == pid;
+	ck_assert_msg(!signo || ours, "signal %d to process %d", signo, (int)pid);
+	return __real_kill(pid, signo);
+}
+
 void __wrap_child_kill(const struct child *c, int signo) {
 	(void)c;
 	held += signo == SIGSTOP;
@@ -55,7 +69,7 @@ static void begin(void) {
 		snprintf(name, sizeof name, "n%d", i);
 		world_wake(sessions[i] = world_session(name));
 	}
-	scans = steps = most = held = killed = 0;
+	scans = steps = most = held = killed = n_services = 0;
 }
 
 static void stop_all(bool kill_now) {
@@ -138,6 +152,193 @@ START_TEST(a_scan_that_takes_longer_than_a_step_delays_it) {
 }
 END_TEST
 
+static struct session *asleep(const char *name) {
+	struct session *s = world_session(name);
+	world_turn();
+	scans = 0;
+	return s;
+}
+
+START_TEST(leftovers_of_sleeping_sessions_share_a_scan) {
+	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
+	for (size_t i = 0; i < ARRAY_SIZE(several); i++) ck_assert(descent_end(several[i], i == 0, false));
+	ck_assert_uint_eq(scans, 0);
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_uint_eq(most, 1);
+	ck_assert_uint_eq(world.over, 0);
+}
+END_TEST
+
+/* Their session is there until the clients have been notified of them, and gets no other child. */
+START_TEST(a_session_is_forgotten_after_its_leftovers) {
+	struct session *s = asleep("a");
+	struct error error;
+	ck_assert(descent_end(s, false, true));
+	ck_assert(session_is_going(s));
+	ck_assert(!session_wake(s, &error));
+	ck_assert_uint_eq(world.over, 0);
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_uint_eq(world.over, 1);
+	ck_assert_ptr_null(router_find(world.router, "a"));
+}
+END_TEST
+
+/* It may be removed in another way before. */
+START_TEST(a_sweep_outlives_its_session) {
+	struct session *s = asleep("a");
+	ck_assert(descent_end(s, false, true));
+	sessions_remove(world.router, s, "over");
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_uint_eq(world.over, 0);
+}
+END_TEST
+
+START_TEST(a_save_waits_for_no_scan) {
+	struct session *s = asleep("a");
+	ck_assert(descent_end(s, false, true));
+	descent_save(world.router);
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_uint_eq(world.over, 1);
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+}
+END_TEST
+
+/* A process of this test, recorded as a detached one of the session. */
+static pid_t service_of(const struct session *s, bool stubborn) {
+	uint64_t start;
+	int ready[2];
+	char byte;
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGTERM, stubborn ? SIG_IGN : SIG_DFL); /* not that of check */
+		close(ready[1]);
+		close(ready[0]);
+		for (;;) pause();
+	}
+	ck_assert_int_gt(pid, 0);
+	services[n_services++] = pid;
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 0); /* it is set up */
+	close(ready[0]);
+	ck_assert(proc_stat(pid, NULL, NULL, &start));
+	descent_add(world.router->descent, pid, start, launch_number("test", s->name), true);
+	return pid;
+}
+
+static struct kin *kin_of(pid_t pid) {
+	struct kin *k;
+	HASH_FIND(hh, world.router->descent->by_pid, &pid, sizeof pid, k);
+	return k;
+}
+
+static int ended_by(pid_t pid) {
+	int status;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static const char *named(pid_t pid, const char *action) {
+	static char text[128];
+	snprintf(text, sizeof text, "\"action\":\"%s\",\"count\":1,\"processes\":[{\"pid\":%d,", action, (int)pid);
+	return text;
+}
+
+START_TEST(leftovers_are_ended_and_named) {
+	struct session *one = asleep("a"), *other = asleep("b");
+	struct client *c = world_enter_as(one, false, false), *d = world_enter_as(other, false, false);
+	pid_t plain = service_of(one, false), stubborn = service_of(other, true);
+	ck_assert(descent_end(one, false, false));
+	ck_assert(descent_end(other, true, false));
+	ck_assert_ptr_nonnull(strstr(world_said(c), named(plain, "ending")));
+	ck_assert_ptr_nonnull(strstr(world_said(d), named(stubborn, "killed")));
+	ck_assert_int_eq(ended_by(plain), SIGTERM);
+	ck_assert_int_eq(ended_by(stubborn), SIGKILL);
+}
+END_TEST
+
+/* SIGKILL after the time from SIGTERM on, for all sessions after one scan. */
+START_TEST(the_last_signals_share_a_scan) {
+	struct session *one = asleep("a"), *other = asleep("b");
+	struct client *c = world_enter_as(one, false, false);
+	pid_t pids[] = {service_of(one, true), service_of(other, true)};
+	ck_assert(descent_end(one, false, false) && descent_end(other, false, false));
+	world_said(c);
+	ck_assert_uint_eq(scans, 1);
+	ck_assert(descent_ends(world.router->descent));
+	descent_hurry(world.router);
+	descent_hurry(world.router);
+	ck_assert_uint_eq(scans, 1);
+	const char *said = world_said(c);
+	ck_assert_ptr_nonnull(strstr(said, named(pids[0], "killed")));
+	ck_assert_uint_ge(scans, 2);
+	ck_assert_uint_le(scans, 4); /* more for processes that have not ended yet */
+	ck_assert(!descent_ends(world.router->descent));
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) ck_assert_int_eq(ended_by(pids[i]), SIGKILL);
+}
+END_TEST
+
+/* A second signal to the daemon does not wait, whether the first one of a process was sent or not. */
+START_TEST(a_hurry_counts_for_sweeps_that_wait) {
+	struct session *s = asleep("a");
+	pid_t pid = service_of(s, true);
+	ck_assert(descent_end(s, false, false));
+	descent_hurry(world.router);
+	world_turn();
+	ck_assert(descent_ends(world.router->descent));
+	ck_assert_int_le(kin_of(pid)->due, now_ms());
+	kill(pid, SIGKILL);
+	ended_by(pid);
+}
+END_TEST
+
+/* The session may be woken while the sweep waits: processes of the new child are not meant. */
+START_TEST(the_next_child_is_spared) {
+	struct session *s = asleep("a");
+	pid_t pid = service_of(s, false);
+	uint64_t start;
+	ck_assert(proc_stat(pid, NULL, NULL, &start));
+	world_wake(s);
+	s->agent->child.start = start;
+	ck_assert(descent_end(s, true, false));
+	world_turn();
+	ck_assert(proc_lives(pid, start));
+	s->agent->child.start = start + 1;
+	ck_assert(descent_end(s, true, false));
+	world_turn();
+	ck_assert_int_eq(ended_by(pid), SIGKILL);
+}
+END_TEST
+
+/* One scan for the leftovers of all sessions, one for what was started meanwhile. */
+START_TEST(the_end_of_the_daemon_takes_two_scans) {
+	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
+	pid_t pids[ARRAY_SIZE(several)];
+	for (size_t i = 0; i < ARRAY_SIZE(several); i++) {
+		pids[i] = service_of(several[i], false);
+		kin_of(pids[i])->root = true;
+	}
+	ck_assert(!descent_finish(world.router));
+	ck_assert_uint_eq(scans, 0);
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) ck_assert_int_eq(ended_by(pids[i]), SIGTERM);
+	descent_hurry(world.router); /* instead of its timer */
+	world_turn();
+	scans = 0;
+	ck_assert(!descent_finish(world.router));
+	world_turn();
+	ck_assert_uint_eq(scans, 1);
+	ck_assert(descent_finish(world.router));
+	ck_assert_uint_eq(scans, 1);
+}
+END_TEST
+
 /* A line sent now is for the next child. */
 START_TEST(a_child_that_waits_for_the_scan_is_written_nothing) {
 	struct session *s = sessions[SESSIONS - 1]; /* world.in is of the newest child */
@@ -158,4 +359,8 @@ END_TEST
 RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_scan,
 			   a_turn_reads_no_more_than_its_share, a_scan_serves_only_those_that_waited_for_it,
 			   children_killed_in_one_turn_share_a_scan, a_child_that_is_recorded_already_is_killed_at_once,
-			   a_scan_that_takes_longer_than_a_step_delays_it, a_child_that_waits_for_the_scan_is_written_nothing)
+			   a_scan_that_takes_longer_than_a_step_delays_it, leftovers_of_sleeping_sessions_share_a_scan,
+			   a_session_is_forgotten_after_its_leftovers, a_sweep_outlives_its_session, a_save_waits_for_no_scan,
+			   leftovers_are_ended_and_named, the_last_signals_share_a_scan, a_hurry_counts_for_sweeps_that_wait,
+			   the_next_child_is_spared, the_end_of_the_daemon_takes_two_scans,
+			   a_child_that_waits_for_the_scan_is_written_nothing)
