@@ -512,6 +512,7 @@ static void on_leave(void *arg) {
 	manager_send(&srv->manager, "STATUS=upgrading");
 	srv->left = true;
 	warm_stop(srv->router->warm, true); /* not in use yet: the new binary starts its own */
+	descent_settle(srv->router);
 }
 
 static void on_upgrade_failed(void *arg, const char *error) {

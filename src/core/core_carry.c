@@ -201,7 +201,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 void core_carry(struct carry *c, struct router *r) {
 	const struct carry_world world = {client_number, attachment_number, find_client, find_attachment, r};
 	c->world = &world;
-	if (c->saving) descent_save(r);
+	if (c->saving) descent_settle(r);
 	carry_counters(c, r);
 	carry_clients(c, r);
 	size_t n = carry_count(c, r->n_sessions);

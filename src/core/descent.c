@@ -879,22 +879,35 @@ static void record_strays(struct crowd *c) {
 	c->recorded = true;
 }
 
-static void record_now(struct session *s) {
-	struct descent *d = s->world->descent;
-	uint64_t turn = loop_turns(s->world->loop)->n + 1;
-	struct crowd c;
-	list_del(&s->agent->look.node);
-	if (d->recorded_in == turn || !begin_crowd(&c, s->world)) return;
-	d->recorded_in = turn;
-	record_strays(&c);
-	end_crowd(&c);
+/* Take the next agent out of the list whose child is to be ended; NULL: there is none. */
+static struct agent *take_unrecorded(struct list *l) {
+	struct agent *a;
+	LIST_FOR_EACH (a, l, struct agent, look.node) {
+		if (a->look.left) continue;
+		list_del(&a->look.node);
+		return a;
+	}
+	return NULL;
 }
 
-void descent_record(struct session *s, bool now) {
-	if (now)
-		record_now(s);
-	else
-		wait_for_scan(s, false);
+/* Record at once for all children that are to be ended: this daemon may get no further turn. */
+static void record_now(struct router *r) {
+	struct descent *d = r->descent;
+	struct agent *a;
+	bool done = false;
+	while ((a = take_unrecorded(&d->served)) || (a = take_unrecorded(&d->waiting))) {
+		struct crowd c;
+		if (!done && begin_crowd(&c, r)) {
+			record_strays(&c);
+			end_crowd(&c);
+		}
+		done = true;
+		session_recorded(a->arg);
+	}
+}
+
+void descent_record(struct session *s) {
+	wait_for_scan(s, false);
 }
 
 /* One more pass over the processes of a child that has ended, the first one of its fate with names. */
@@ -1071,7 +1084,8 @@ void descent_sweep_all(struct router *r) {
 	if (add_sweep_of_all(r, FATE_KILL)) sweep_now(r);
 }
 
-void descent_save(struct router *r) {
+void descent_settle(struct router *r) {
+	record_now(r);
 	sweep_now(r);
 }
 

@@ -76,8 +76,7 @@ struct descent {
 	struct crowd *crowd;
 	bool scanning; /* crowd is in use */
 	struct loop_task task;
-	uint64_t scans;       /* begun so far */
-	uint64_t recorded_in; /* the turn of the loop of the last scan at once, from 1 */
+	uint64_t scans; /* begun so far */
 };
 
 struct descent *descent_new(struct router *r); /* NULL without memory */
@@ -95,9 +94,8 @@ int descent_errand(void);
 /* Classify the process by the answer. without: the result of descent_of(). */
 enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its
- * session. session_recorded() follows in a later turn. now: at once and without it, for a save; one scan for all calls
- * of a turn. */
-void descent_record(struct session *s, bool now);
+ * session. session_recorded() follows in a later turn. */
+void descent_record(struct session *s);
 /* The session's child has ended. Kill the rest of its process session. Keep and record detached processes, or end them,
  * as s->leftovers or the profile says; a notice names them. Processes that cannot be ended are recorded. session_left()
  * follows in a later turn. */
@@ -106,8 +104,8 @@ void descent_child_gone(struct session *s);
  * kill_now. over: session_leave() now, and router_events.session_over() afterwards. False without memory: nothing
  * follows. */
 bool descent_end(struct session *s, bool kill_now, bool over);
-/* Before a save: finish the sweeps that wait for a scan. */
-void descent_save(struct router *r);
+/* Before a save, or an exec: record at once, and finish the sweeps that wait for a scan. */
+void descent_settle(struct router *r);
 /* Return true while processes have time to end after SIGTERM. router_events.changed follows the last one. */
 bool descent_ends(const struct descent *d);
 /* At the end of the daemon, without children: end all leftover processes of agents, because the next daemon could not

@@ -103,9 +103,8 @@ struct session_events {
 	void (*started)(struct session *s);
 	/* A start has ended: started() has run, or s->start_error is the reason and s->start_result the kind of failure. */
 	void (*start_over)(struct session *s);
-	/* The child is about to be ended: session_recorded() follows in a later turn. now: it does not, the caller
-	 * continues at once. */
-	void (*ending)(struct session *s, bool now);
+	/* The child is about to be ended: session_recorded() follows in a later turn. */
+	void (*ending)(struct session *s);
 	/* It has ended, and processes started by it may still be there: session_left() follows. */
 	void (*left)(struct session *s);
 	/* Exit and end of output were both seen, and all output was delivered. */

@@ -104,10 +104,7 @@ void session_carry_timers(struct carry *c, struct timers *t) {
 
 void session_carry(struct carry *c, struct session *s) {
 	/* a session without a child serializes an empty one */
-	if (c->saving) {
-		session_pause_start(s);
-		session_end_recording(s);
-	}
+	if (c->saving) session_pause_start(s);
 	struct agent *a = s->agent ? s->agent : session_new_agent(s);
 	carry_mark(c, "session");
 	carry_text(c, &s->conversation_id);

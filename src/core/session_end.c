@@ -220,12 +220,6 @@ void session_recorded(struct session *s) {
 		agent_close_in(s->agent);
 }
 
-void session_end_recording(struct session *s) {
-	if (!s->agent || !is_recording(s)) return;
-	s->events->ending(s, true);
-	session_recorded(s);
-}
-
 static void step_term(struct session *s) {
 	log_step(s, "SIGTERM");
 	child_kill(&s->agent->child, SIGTERM);
@@ -279,7 +273,7 @@ static void begin_end(struct session *s) {
 	loop_timer_stop(&s->agent->idle_timer);
 	if (s->stopping != STOP_NOT) return;
 	s->stop_since = now_ms();
-	if (!s->agent->exited) s->events->ending(s, false);
+	if (!s->agent->exited) s->events->ending(s);
 }
 
 static void stop_broken(struct session *s) {

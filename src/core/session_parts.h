@@ -19,7 +19,6 @@ void session_on_exited(void *arg);
 void session_on_ended(void *arg);
 void session_on_stop_timer(void *arg);
 void session_drop_agent(struct session *s);
-void session_end_recording(struct session *s); /* before a save: session_recorded() follows at once */
 
 /* session_carry.c */
 void session_carry_timers(struct carry *c, struct timers *t);
