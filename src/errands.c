@@ -15,9 +15,14 @@ static const struct {
 	const char *kind;
 	int (*run)(void);
 } errands[] = {
-	{CONFIG_ERRAND, config_errand},   {LAUNCH_ERRAND, launch_errand}, {SESSION_LEFT_ERRAND, session_left_errand},
-	{LOGIN_ERRAND, login_errand},     {RULES_ERRAND, rules_errand},   {PROGRAM_ERRAND, login_program_errand},
+	{CONFIG_ERRAND, config_errand},
+	{LAUNCH_ERRAND, launch_errand},
+	{SESSION_LEFT_ERRAND, session_left_errand},
+	{LOGIN_ERRAND, login_errand},
+	{RULES_ERRAND, rules_errand},
+	{PROGRAM_ERRAND, login_program_errand},
 	{DESCENT_ERRAND, descent_errand},
+	{DESCENT_NAMES_ERRAND, descent_names_errand},
 };
 
 int errands_run(const char *kind) {

@@ -36,6 +36,8 @@ struct agent_events {
 struct agent_look {
 	struct list node;
 	bool left;       /* it has ended; else it will be ended after the scan */
+	bool asked;      /* an errand reads environments for it */
+	bool read;       /* they were read, as far as they could be */
 	unsigned sweeps; /* scans since then */
 	unsigned fate;   /* of its detached processes, at the last one */
 };

@@ -135,6 +135,7 @@ struct who {
 	uint64_t number;
 	bool said;  /* known only by the environment; the process can name any session there */
 	bool child; /* it is a session's child */
+	bool reads; /* its environment would count, and was not asked for */
 };
 
 static uint64_t number_of(const struct session *s) {
@@ -227,14 +228,6 @@ static bool by_mark(const struct look *l, pid_t pid, uint64_t *number) {
 	enum mark_state state = l->marks ? mark_read(pid, &mark) : MARK_NONE;
 	if (state == MARK_NONE || (state == MARK_WHOLE && !launch_is_number_of(l->r->instance, mark))) return false;
 	*number = mark;
-	return true;
-}
-
-static bool by_environment(const struct look *l, pid_t pid, uint64_t *number) {
-	_cleanup_free_ char *value = proc_env(pid, INSTANCE);
-	size_t n = strlen(l->r->instance);
-	if (!value || strncmp(value, l->r->instance, n) != 0 || value[n] != '.') return false;
-	*number = launch_number(l->r->instance, value + n + 1);
 	return true;
 }
 
@@ -427,6 +420,31 @@ enum origin descent_said(struct router *r, struct span answer, enum origin witho
 	return *agent || *mark ? ORIGIN_AGENT : without;
 }
 
+/* Return the number of the session that the environment of a process names; 0: none of this daemon. */
+static uint64_t number_named(const char *instance, pid_t pid) {
+	_cleanup_free_ char *value = proc_env(pid, INSTANCE);
+	size_t n = strlen(instance);
+	return value && strncmp(value, instance, n) == 0 && value[n] == '.' ? launch_number(instance, value + n + 1) : 0;
+}
+
+/* The answer has a pid and a number for each process that names a session, as soon as it is read: those before one that
+ * does not answer count. */
+int descent_names_errand(void) {
+	size_t n;
+	_cleanup_free_ char *request = errand_request(&n);
+	if (!request) return EX_USAGE;
+	const char *at = request, *end = request + n, *instance = errand_next(&at, end), *pid;
+	while ((pid = errand_next(&at, end)) != NULL) {
+		char number[32];
+		uint64_t named = number_named(instance, (pid_t)atoi(pid));
+		if (!named) continue;
+		snprintf(number, sizeof number, "%llu", (unsigned long long)named);
+		errand_say(pid, strlen(pid) + 1);
+		errand_say(number, strlen(number) + 1);
+	}
+	return EX_OK;
+}
+
 /* --- all processes ------------------------------------------------------------------------------------------------ */
 
 /* A child of the daemon as classified when it was listed: it may be reaped before the rest is classified. */
@@ -446,6 +464,9 @@ struct crowd {
 	size_t *way;       /* room for one way up */
 	size_t n, done;    /* done: so many are classified */
 	bool failed, recorded;
+	struct descent_name *names; /* by their environments, of those that were asked for; by pid */
+	size_t n_names;
+	bool reads; /* environments would count that were not asked for */
 };
 
 static void end_crowd(struct crowd *c) {
@@ -456,6 +477,7 @@ static void end_crowd(struct crowd *c) {
 	free(c->list);
 	free(c->who);
 	free(c->way);
+	free(c->names);
 }
 
 static int own_by_pid(const void *a, const void *b) {
@@ -481,6 +503,16 @@ static void add_own(struct crowd *c, pid_t pid, struct who who) {
 	c->own[c->n_own++] = (struct own){pid, who};
 }
 
+static int name_by_pid(const void *a, const void *b) {
+	pid_t one = ((const struct descent_name *)a)->pid, other = ((const struct descent_name *)b)->pid;
+	return (one > other) - (one < other);
+}
+
+static struct descent_name *name_in(struct descent_name *names, size_t n, pid_t pid) {
+	struct descent_name key = {.pid = pid};
+	return n ? bsearch(&key, names, n, sizeof key, name_by_pid) : NULL;
+}
+
 static void note_own(struct crowd *c, pid_t pid) {
 	const struct session *s = child_in(&c->look, pid);
 	if (s)
@@ -493,22 +525,29 @@ static void note_own(struct crowd *c, pid_t pid) {
 
 /* Classify a process; the sign nearest to the top counts. The environment is read only if nothing else names a session,
  * and only of processes that are certainly an agent's, or of all if there are no marks: reading it waits for the memory
- * of the process, which may be on a mount that does not answer. Programs of the user are thus not touched. */
+ * of the process, which may be on a mount that does not answer. Programs of the user are thus not touched. An errand
+ * reads them, for the next scan. */
 static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
 	const struct look *l = &c->look;
 	const struct who *own = own_in(c, p->pid);
 	bool ours = p->parent == getpid();
 	struct who agent = {.kind = KIND_AGENT};
 	if (own && own->child) return *own;
-	up.child = false;
+	up.child = up.reads = false;
 	bool known = by_record(l, p->pid, p->session, p->start, &agent.number);
 	if (known && agent.number) return agent;
 	if (!known && own) return *own;
 	if (!known && up.kind >= KIND_APART && !up.said) return up;
 	if (by_bond(l, p->pid, &agent.number)) return agent;
 	if (up.kind == KIND_AGENT && up.number) return up;
-	agent.said = (known || ours || !l->marks) && by_environment(l, p->pid, &agent.number);
-	return agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
+	bool reads = !p->zombie && (known || ours || !l->marks);
+	const struct descent_name *name = reads ? name_in(c->names, c->n_names, p->pid) : NULL;
+	if (name && name->start != p->start) name = NULL;
+	agent.said = name && name->number;
+	if (agent.said) agent.number = name->number;
+	struct who who = agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
+	who.reads = reads && !name;
+	return who;
 }
 
 /* Walk up to a classified ancestor, then down again: each process is classified once. */
@@ -524,7 +563,10 @@ static struct who resolve(struct crowd *c, size_t at) {
 		up = c->who[at];
 		if (up.kind != KIND_NEW) break;
 	}
-	while (n-- > 0) up = c->who[c->way[n]] = judge(c, &c->list[c->way[n]], up);
+	while (n-- > 0) {
+		up = c->who[c->way[n]] = judge(c, &c->list[c->way[n]], up);
+		c->reads |= up.reads;
+	}
 	return up;
 }
 
@@ -564,9 +606,28 @@ static bool step_crowd(struct crowd *c) {
 	return c->done < c->n;
 }
 
-static bool begin_crowd(struct crowd *c, struct router *r) {
+/* List the processes whose environments would count. Return the length of the list. */
+static size_t list_reads(const struct crowd *c, struct descent_name **names) {
+	size_t n = 0;
+	*names = calloc(c->n + 1, sizeof **names);
+	for (size_t i = 0; *names && !c->failed && i < c->n; i++)
+		if (c->who[i].reads) (*names)[n++] = (struct descent_name){c->list[i].pid, c->list[i].start, 0};
+	return n;
+}
+
+/* Read environments in the loop, and classify anew. */
+static void read_now(struct crowd *c) {
+	c->n_names = list_reads(c, &c->names);
+	for (size_t i = 0; i < c->n_names; i++) c->names[i].number = number_named(c->look.r->instance, c->names[i].pid);
+	memset(c->who, 0, c->n * sizeof *c->who);
+	c->done = 0;
+	while (step_crowd(c)) continue;
+}
+
+static bool begin_crowd(struct crowd *c, struct router *r, bool reads) {
 	if (!open_crowd(c, r)) return false;
 	while (step_crowd(c)) continue;
+	if (!c->failed && c->reads && reads) read_now(c);
 	if (c->failed) end_crowd(c);
 	return !c->failed;
 }
@@ -611,6 +672,7 @@ struct sweep {
 	bool due;                /* only processes that got SIGTERM, and their descendants */
 	bool left;               /* the leftovers of its agent, which has ended */
 	bool over;               /* the session is removed afterwards */
+	bool asked, read;        /* environments, as in struct agent_look */
 	int64_t grace;           /* from SIGTERM to SIGKILL */
 	unsigned passes;         /* scans so far */
 	size_t killed;
@@ -790,7 +852,7 @@ static struct session *session_of(const struct sweep *w) {
 }
 
 static bool sweeps_wait(const struct descent *d) {
-	return !list_empty(&d->sweeps) || !list_empty(&d->swept);
+	return !list_empty(&d->sweeps) || !list_empty(&d->swept) || !list_empty(&d->held_sweeps);
 }
 
 /* Let a copy of it wait for the next scan. False without memory. */
@@ -830,19 +892,20 @@ static void serve_sweep(struct sweep *w, const struct crowd *c) {
 	size_t hit = c->failed ? 0 : sweep_crowd(w, c, w->passes == 0);
 	w->killed += hit;
 	list_del(&w->node);
+	w->asked = w->read = false;
 	if (hit && ++w->passes < SWEEPS)
 		list_add_tail(&w->r->descent->sweeps, &w->node);
 	else
 		end_sweep(w);
 }
 
-/* For a save, or while no client is served. */
-static void sweep_now(struct router *r) {
+/* For a save, or while no client is served: then environments are read. */
+static void sweep_now(struct router *r, bool reads) {
 	struct descent *d = r->descent;
 	struct crowd c;
 	struct sweep *w;
 	while (sweeps_wait(d)) {
-		c.failed = !begin_crowd(&c, r);
+		c.failed = !begin_crowd(&c, r, reads);
 		move_all(&d->swept, &d->sweeps);
 		while ((w = LIST_TOP(&d->swept, struct sweep, node))) serve_sweep(w, &c);
 		if (c.failed) continue;
@@ -864,6 +927,7 @@ static void wait_for_scan(struct session *s, bool left) {
 	struct agent_look *l = &s->agent->look;
 	list_del(&l->node);
 	l->left = left;
+	l->asked = l->read = false;
 	list_add_tail(&d->waiting, &l->node);
 	loop_defer(s->world->loop, &d->task);
 }
@@ -897,7 +961,7 @@ static void record_now(struct router *r) {
 	bool done = false;
 	while ((a = take_unrecorded(&d->served)) || (a = take_unrecorded(&d->waiting))) {
 		struct crowd c;
-		if (!done && begin_crowd(&c, r)) {
+		if (!done && begin_crowd(&c, r, false)) {
 			record_strays(&c);
 			end_crowd(&c);
 		}
@@ -948,9 +1012,118 @@ static void begin_scan(struct router *r) {
 	struct descent *d = r->descent;
 	d->scanning = true;
 	d->crowd->failed = !open_crowd(d->crowd, r);
+	if (!errand_runs(&d->errand)) {
+		d->crowd->names = d->names;
+		d->crowd->n_names = d->n_names;
+		d->names = NULL;
+		d->n_names = 0;
+	}
 	move_all(&d->served, &d->waiting);
 	move_all(&d->swept, &d->sweeps);
 	d->scans++;
+}
+
+static bool any_held(const struct descent *d) {
+	return !list_empty(&d->held) || !list_empty(&d->held_sweeps);
+}
+
+static bool scan_is_due(const struct descent *d) {
+	bool asks = any_held(d) && !errand_runs(&d->errand);
+	return asks || !list_empty(&d->waiting) || !list_empty(&d->sweeps);
+}
+
+/* --- environments in a scan --------------------------------------------------------------------------------------- */
+
+/* Those that were asked for count in the next scan, as far as they were read. */
+static void release_held(struct router *r) {
+	struct descent *d = r->descent;
+	struct agent *a;
+	struct sweep *w;
+	LIST_FOR_EACH (a, &d->held, struct agent, look.node) a->look.read = a->look.asked;
+	LIST_FOR_EACH (w, &d->held_sweeps, struct sweep, node) w->read = w->asked;
+	move_all(&d->waiting, &d->held);
+	move_all(&d->sweeps, &d->held_sweeps);
+	loop_defer(r->loop, &d->task);
+}
+
+static void on_names(void *arg, enum errand_end end) {
+	struct router *r = arg;
+	struct descent *d = r->descent;
+	const char *at = d->errand.answer.data, *last = at + d->errand.answer.len, *pid, *number;
+	if (end != ERRAND_DONE)
+		log_warn("environments of processes of agents: %s",
+				 end == ERRAND_TIMEOUT ? "not read in time (outside_timeout)" : "not read");
+	while (at && (pid = errand_next(&at, last)) && (number = errand_next(&at, last))) {
+		struct descent_name *name = name_in(d->names, d->n_names, (pid_t)atoi(pid));
+		uint64_t named = strtoull(number, NULL, 10);
+		if (name && launch_is_number_of(r->instance, named)) name->number = named;
+	}
+	errand_drop(&d->errand);
+	release_held(r);
+}
+
+static bool begin_errand(struct router *r) {
+	struct descent *d = r->descent;
+	struct buf request = BUF_INIT((size_t)64 * 1024 * 1024);
+	struct error error;
+	errand_put(&request, r->instance);
+	for (size_t i = 0; i < d->n_names; i++) {
+		buf_printf(&request, "%d", (int)d->names[i].pid);
+		buf_putc(&request, 0);
+	}
+	struct errand_spec spec = {.kind = DESCENT_NAMES_ERRAND,
+							   .request = request.data,
+							   .n = request.len,
+							   .place = DESCENT_NAMES_ERRAND,
+							   .uid = getuid(),
+							   .limit = r->settings->outside_timeout,
+							   .answer_max = (size_t)1024 * 1024};
+	bool begun = false;
+	if (request.failed)
+		log_error("out of memory: environments of processes of agents are not read");
+	else if (!(begun = errand_begin(&d->errand, r->children, &spec, on_names, r, &error) == CHILD_OK))
+		log_warn("environments of processes of agents: %s", error.text);
+	buf_free(&request);
+	return begun;
+}
+
+/* Begin to read the environments that count, for those that are held; after the scan that needs the last ones. If that
+ * is not possible, they do without. */
+static void ask_names(struct router *r) {
+	struct descent *d = r->descent;
+	struct agent *a;
+	struct sweep *w;
+	if (errand_runs(&d->errand) || d->names || !any_held(d)) return;
+	LIST_FOR_EACH (a, &d->held, struct agent, look.node) a->look.asked = true;
+	LIST_FOR_EACH (w, &d->held_sweeps, struct sweep, node) w->asked = true;
+	free(d->names);
+	d->n_names = list_reads(d->crowd, &d->names);
+	if (!begin_errand(r)) release_held(r);
+}
+
+/* Return true if it must wait for environments. Children that are to be ended do not: they are recorded without. */
+static bool must_hold(const struct descent *d, bool read) {
+	return d->crowd->reads && !read && !d->crowd->failed;
+}
+
+static void serve_agent(struct router *r, struct agent *a) {
+	struct descent *d = r->descent;
+	if (a->look.left && must_hold(d, a->look.read)) {
+		list_del(&a->look.node);
+		list_add_tail(&d->held, &a->look.node);
+	} else {
+		serve(a->arg, d->crowd);
+	}
+}
+
+static void hold_or_sweep(struct router *r, struct sweep *w) {
+	struct descent *d = r->descent;
+	if (must_hold(d, w->read)) {
+		list_del(&w->node);
+		list_add_tail(&d->held_sweeps, &w->node);
+	} else {
+		serve_sweep(w, d->crowd);
+	}
 }
 
 static void finish_scan(struct descent *d) {
@@ -966,22 +1139,23 @@ static void on_scan(void *arg) {
 	struct agent *a;
 	struct sweep *w;
 	bool yields = false;
-	if (!d->scanning && list_empty(&d->waiting) && list_empty(&d->sweeps)) return;
+	if (!d->scanning && !scan_is_due(d)) return;
 	if (d->scanning)
 		renew_look(d->crowd);
 	else
 		begin_scan(r);
 	while (!yields && step_crowd(d->crowd)) yields = loop_must_yield(r->loop);
 	while (!yields && (a = LIST_TOP(&d->served, struct agent, look.node))) {
-		serve(a->arg, d->crowd);
+		serve_agent(r, a);
 		yields = loop_must_yield(r->loop);
 	}
 	while (!yields && (w = LIST_TOP(&d->swept, struct sweep, node))) {
-		serve_sweep(w, d->crowd);
+		hold_or_sweep(r, w);
 		yields = loop_must_yield(r->loop);
 	}
+	if (!yields) ask_names(r);
 	if (!yields) finish_scan(d);
-	if (yields || !list_empty(&d->waiting) || !list_empty(&d->sweeps)) loop_defer(r->loop, &d->task);
+	if (yields || scan_is_due(d)) loop_defer(r->loop, &d->task);
 }
 
 /* --- the end of leftovers ----------------------------------------------------------------------------------------- */
@@ -1030,7 +1204,7 @@ static void on_due(void *arg) {
 
 void descent_hurry(struct router *r) {
 	struct descent *d = r->descent;
-	struct list *const lists[] = {&d->sweeps, &d->swept};
+	struct list *const lists[] = {&d->sweeps, &d->swept, &d->held_sweeps};
 	struct sweep *w;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		LIST_FOR_EACH (w, lists[i], struct sweep, node) w->grace = 0;
@@ -1051,6 +1225,9 @@ struct descent *descent_new(struct router *r) {
 	list_init(&d->served);
 	list_init(&d->sweeps);
 	list_init(&d->swept);
+	list_init(&d->held);
+	list_init(&d->held_sweeps);
+	d->errand = ERRAND_ZERO;
 	return d;
 }
 
@@ -1061,12 +1238,16 @@ void descent_free(struct descent *d) {
 	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
 	clear_counts(d);
 	loop_timer_stop(&d->timer);
+	errand_drop(&d->errand);
 	loop_task_stop(&d->task);
+	move_all(&d->waiting, &d->served);
+	move_all(&d->waiting, &d->held);
 	while (!list_empty(&d->waiting)) list_del(d->waiting.next);
-	while (!list_empty(&d->served)) list_del(d->served.next);
-	while ((w = LIST_TOP(&d->sweeps, struct sweep, node)) || (w = LIST_TOP(&d->swept, struct sweep, node)))
-		free_sweep(w);
+	move_all(&d->sweeps, &d->swept);
+	move_all(&d->sweeps, &d->held_sweeps);
+	while ((w = LIST_TOP(&d->sweeps, struct sweep, node))) free_sweep(w);
 	if (d->scanning) end_crowd(d->crowd);
+	free(d->names);
 	free(d->crowd);
 	free(d);
 }
@@ -1081,12 +1262,16 @@ static bool add_sweep_of_all(struct router *r, enum fate fate) {
 }
 
 void descent_sweep_all(struct router *r) {
-	if (add_sweep_of_all(r, FATE_KILL)) sweep_now(r);
+	if (add_sweep_of_all(r, FATE_KILL)) sweep_now(r, true);
 }
 
+/* Without the errand, if this binary goes on. */
 void descent_settle(struct router *r) {
+	struct descent *d = r->descent;
 	record_now(r);
-	sweep_now(r);
+	release_held(r);
+	errand_drop(&d->errand);
+	sweep_now(r, false);
 }
 
 /* End the processes of sessions first, by name; then all other processes of agents: one scan serves them. */

@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "core/carry.h"
 #include "core/origin.h"
+#include "io/errand.h"
 #include "io/loop.h"
 #include "wire/scan.h"
 
@@ -54,6 +55,12 @@ struct kin_count {
 	size_t n;
 };
 
+/* A process, and the number of the session that its environment names. */
+struct descent_name {
+	pid_t pid;
+	uint64_t start, number; /* number 0: none, or it could not be read */
+};
+
 /* A detached process, for a list. */
 struct descent_entry {
 	pid_t pid;
@@ -73,8 +80,12 @@ struct descent {
 	/* A scan of all processes, in slices; agents and sweeps wait for the next one, or are served by the current one. */
 	struct list waiting, served;
 	struct list sweeps, swept;
+	struct list held, held_sweeps; /* until environments are read */
 	struct crowd *crowd;
-	bool scanning; /* crowd is in use */
+	bool scanning;              /* crowd is in use */
+	struct errand errand;       /* reads environments */
+	struct descent_name *names; /* those asked for, until the next scan; by pid */
+	size_t n_names;
 	struct loop_task task;
 	uint64_t scans; /* begun so far */
 };
@@ -91,6 +102,9 @@ void descent_resume(struct descent *d); /* after descent_carry() */
 enum origin descent_of(struct router *r, pid_t pid, uint64_t *session, struct buf *ask);
 #define DESCENT_ERRAND "environments"
 int descent_errand(void);
+/* The same for a scan of all processes. */
+#define DESCENT_NAMES_ERRAND "names"
+int descent_names_errand(void);
 /* Classify the process by the answer. without: the result of descent_of(). */
 enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import types
@@ -31,6 +32,17 @@ direct, cached = os.open(page, os.O_RDONLY), os.open(page, os.O_RDWR)
 changed = mmap.mmap(cached, 4096)
 changed[0] = 1
 mmap.mmap(direct, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ)
+"""
+
+
+# An orphan of an agent that has given up the mark of its session.
+UNMARKED = """
+import os, resource, time
+parent = os.getpid()
+if os.fork(): os._exit(0)
+os.setsid()
+for which in (resource.RLIMIT_RSS, 10): resource.setrlimit(which, (1 << 40, 1 << 40))
+while os.getppid() == parent: time.sleep(0.001)
 """
 
 
@@ -313,6 +325,41 @@ class DeadMountTest(Case):
         self.served(c, child)
         self.mount.fail()
         until(lambda: a.request("plenum_hello")["peer"]["peer"] == "own", what="the environment")
+
+    def test_an_environment_of_a_leftover_process(self):
+        """The end of sessions waits for it, and not for longer than the limit; nothing else waits."""
+        d, agent, c, child = self.begin(self.LONG)
+        a = d.attached("killed")
+        kid = agent.child()
+        b = d.attached("stopped")
+        other = agent.child()
+        self.addCleanup(self.mount.fail)  # else the process never ends
+        kid.spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        a.request("plenum_stop", how="kill")
+        kid.wait_gone()
+        self.served(c, child)
+        b.request("plenum_stop", how="kill")  # its child need not wait for the end of the other one
+        other.wait_gone()
+        self.assertEqual(a.events("child_exited") + b.events("child_exited"), [])
+        self.mount.fail()
+        a.event("child_exited")
+        b.event("child_exited")
+
+    def test_an_environment_of_a_leftover_process_in_time(self):
+        """Without it the session ends after the limit."""
+        d, agent, c, child = self.begin(self.LONG)
+        a = d.attached("s")
+        self.addCleanup(self.mount.fail)
+        agent.child().spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        d.sections["daemon"] = dict(d.sections["daemon"], **self.SHORT)
+        d.write_conf()
+        d.call("plenum_reload")
+        a.request("plenum_stop")
+        a.event("child_exited")
+        self.assertIn("environments of processes of agents: not read in time", d.log())
+        self.served(c, child)
 
     def test_it_answers_late(self):
         d, agent, c, child = self.begin(self.LONG)

@@ -62,8 +62,11 @@ static inline int run_tests(const char *name, SFun setup, SFun teardown, const T
 
 #define RUN_TESTS(name, ...) RUN_TESTS_WITH(NULL, NULL, name, __VA_ARGS__)
 
+/* An errand of the tested code would run this program with arguments: it fails. */
 #define RUN_TESTS_WITH(setup, teardown, name, ...)                                                                     \
-	int main(void) {                                                                                                   \
+	int main(int argc, char **argv) {                                                                                  \
+		(void)argv;                                                                                                    \
+		if (argc > 1) return EXIT_FAILURE;                                                                             \
 		const TTest *const tests[] = {__VA_ARGS__};                                                                    \
 		return run_tests(name, setup, teardown, tests, ARRAY_SIZE(tests));                                             \
 	}

@@ -14,7 +14,7 @@
 #define SESSIONS 20
 
 static struct session *sessions[SESSIONS];
-static size_t scans, steps, most, held, killed; /* held, killed: SIGSTOP and SIGKILL to children */
+static size_t scans, steps, most, errands, held, killed; /* held, killed: SIGSTOP and SIGKILL to children */
 static struct session *ends_meanwhile;
 static pid_t services[4];
 static size_t n_services;
@@ -25,6 +25,8 @@ void __wrap_proc_scan_begin(struct proc_scan *s);
 bool __wrap_proc_scan_next(struct proc_scan *s);
 bool __wrap_loop_must_yield(const struct loop *l);
 void __wrap_child_kill(const struct child *c, int signo);
+enum child_result __wrap_errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
+									  void (*done)(void *arg, enum errand_end end), void *arg, struct error *error);
 int __real_kill(pid_t pid, int signo);
 int __wrap_kill(pid_t pid, int signo);
 
@@ -48,6 +50,16 @@ bool __wrap_loop_must_yield(const struct loop *l) {
 	return true;
 }
 
+/* No environment can be read. */
+enum child_result __wrap_errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
+									  void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
+	(void)e, (void)owner, (void)done, (void)arg;
+	ck_assert_str_eq(spec->kind, DESCENT_NAMES_ERRAND);
+	errands++;
+	error_set(error, "none");
+	return CHILD_FAILED;
+}
+
 /* All processes of the machine are looked at: no other one gets a signal. */
 int __wrap_kill(pid_t pid, int signo) {
 	bool ours = false;
@@ -69,7 +81,7 @@ static void begin(void) {
 		snprintf(name, sizeof name, "n%d", i);
 		world_wake(sessions[i] = world_session(name));
 	}
-	scans = steps = most = held = killed = n_services = 0;
+	scans = steps = most = errands = held = killed = n_services = 0;
 }
 
 static void stop_all(bool kill_now) {
@@ -213,9 +225,8 @@ START_TEST(a_save_waits_for_no_scan) {
 }
 END_TEST
 
-/* A process of this test, recorded as a detached one of the session. */
-static pid_t service_of(const struct session *s, bool stubborn) {
-	uint64_t start;
+/* A process of this test. */
+static pid_t orphan(bool stubborn) {
 	int ready[2];
 	char byte;
 	ck_assert_int_eq(pipe(ready), 0);
@@ -232,6 +243,13 @@ static pid_t service_of(const struct session *s, bool stubborn) {
 	close(ready[1]);
 	ck_assert_int_eq(read(ready[0], &byte, 1), 0); /* it is set up */
 	close(ready[0]);
+	return pid;
+}
+
+/* It is recorded as a detached process of the session. */
+static pid_t service_of(const struct session *s, bool stubborn) {
+	uint64_t start;
+	pid_t pid = orphan(stubborn);
 	ck_assert(proc_stat(pid, NULL, NULL, &start));
 	descent_add(world.router->descent, pid, start, launch_number("test", s->name), true);
 	return pid;
@@ -321,6 +339,26 @@ START_TEST(the_next_child_is_spared) {
 }
 END_TEST
 
+/* A process that no other sign names: only what has ended waits for its environment, and then goes on without. */
+START_TEST(environments_count_at_an_end_only) {
+	struct session *s = asleep("a");
+	pid_t pid = orphan(false);
+	session_stop(world.session, false, THEN_SLEEP);
+	world_turn();
+	ck_assert_uint_eq(errands, 0);
+	ck_assert_uint_eq(scans, 1);
+	ck_assert(descent_end(s, false, false));
+	world.session->agent->exited = true;
+	session_on_ended(world.session);
+	world_turn();
+	ck_assert_uint_eq(errands, 1);
+	ck_assert_uint_eq(scans, 3);
+	ck_assert_ptr_null(world.session->agent);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ended_by(pid);
+}
+END_TEST
+
 /* One scan for the leftovers of all sessions, one for what was started meanwhile. */
 START_TEST(the_end_of_the_daemon_takes_two_scans) {
 	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
@@ -368,5 +406,5 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   a_scan_that_takes_longer_than_a_step_delays_it, leftovers_of_sleeping_sessions_share_a_scan,
 			   a_session_is_forgotten_after_its_leftovers, a_sweep_outlives_its_session, a_save_waits_for_no_scan,
 			   leftovers_are_ended_and_named, the_last_signals_share_a_scan, a_hurry_counts_for_sweeps_that_wait,
-			   the_next_child_is_spared, the_end_of_the_daemon_takes_two_scans,
+			   the_next_child_is_spared, environments_count_at_an_end_only, the_end_of_the_daemon_takes_two_scans,
 			   a_child_that_waits_for_the_scan_is_written_nothing)
