@@ -316,7 +316,7 @@ class Names(unittest.TestCase):
 
     def test_every_change_is_in_the_table(self):
         sources = [os.path.join(d, f) for d, _, files in os.walk(os.path.join(ROOT, "src", "core")) for f in files]
-        changes = {w for s in sources for w in re.findall(r'(?:"what", |notify_prompt\(s, )"(\w+)"', read(s))}
+        changes = {w for s in sources for w in re.findall(r'(?:"what", |notify_changed(?:_text)?\(s, )"(\w+)"', read(s))}
         entry = re.search(r"^\.It Cm changed$(.*?)^\.It ", self.section("EVENTS"), re.MULTILINE | re.DOTALL).group(1)
         self.assertIn("prompt_held", changes)
         self.assertEqual(changes - set(re.findall(r"^\.(?:Pf \( )?Cm (\w+)", entry, re.MULTILINE)), set())
