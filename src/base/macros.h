@@ -16,7 +16,6 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define UNUSED __attribute__((unused))
-#define MUST_USE __attribute__((warn_unused_result))
 
 /* _cleanup_(f) runs f(&variable) at the end of the scope; to keep the value, set the variable to its empty value. */
 #define _cleanup_(f) __attribute__((cleanup(f)))

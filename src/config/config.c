@@ -259,18 +259,6 @@ void config_read(struct buf *out, const char *file) {
 	errors_free(&errors);
 }
 
-/* fake: the program of the profile fake and its like, if it is beside the daemon and not in PATH; else "". */
-static void apply(struct settings *s, const char *fake) {
-	for (size_t i = 0; i < s->n_profiles && *fake; i++) {
-		struct profile *p = &s->profiles[i];
-		bool is_fake = p->command.n && strcmp(p->command.v[0], FAKE) == 0;
-		char *copy = is_fake ? strdup(fake) : NULL;
-		if (!copy) continue;
-		free(p->command.v[0]);
-		p->command.v[0] = copy;
-	}
-}
-
 struct settings *config_load(const struct buf *text, struct errors *errors) {
 	const char *at = text->data, *end = at + text->len, *fake = errand_next(&at, end);
 	size_t n = SIZE_MAX;
@@ -283,7 +271,15 @@ struct settings *config_load(const struct buf *text, struct errors *errors) {
 		return NULL;
 	}
 	struct settings *s = parse(at, end, errors);
-	if (s) apply(s, fake);
+	/* fake: the program of the profile fake and its like, if it is beside the daemon and not in PATH; else "". */
+	for (size_t i = 0; s && *fake && i < s->n_profiles; i++) {
+		struct profile *p = &s->profiles[i];
+		bool is_fake = p->command.n && strcmp(p->command.v[0], FAKE) == 0;
+		char *copy = is_fake ? strdup(fake) : NULL;
+		if (!copy) continue;
+		free(p->command.v[0]);
+		p->command.v[0] = copy;
+	}
 	return s;
 }
 

@@ -93,17 +93,6 @@ static void strip_comment(char *text) {
 	}
 }
 
-/* Pass a short section to inih: it then forgets the member above. */
-static void take_section(struct inifile *f, char *start) {
-	char *end = strchr(start, ']');
-	finish_member(f);
-	f->skip = f->unheard = false;
-	if (!end) errors_add(f->errors, f->at, "a section has no closing bracket: write [NAME]");
-	if (end) *end = 0;
-	f->user->section(f->user, start + 1, f->at.line);
-	memcpy(f->text, "[]", f->len = 2);
-}
-
 /* Classify a line. A section indented below a member continues that member, as in inih. */
 static void take_line(struct inifile *f) {
 	f->text[strcspn(f->text, "\r\n")] = 0;
@@ -113,7 +102,13 @@ static void take_line(struct inifile *f) {
 	f->len = f->given = 0;
 	f->unheard = *start && !strchr(";#", *start);
 	if (*start == '[' && !(f->indented && (f->name || f->skip))) {
-		take_section(f, start);
+		char *end = strchr(start, ']');
+		finish_member(f);
+		f->skip = f->unheard = false;
+		if (!end) errors_add(f->errors, f->at, "a section has no closing bracket: write [NAME]");
+		if (end) *end = 0;
+		f->user->section(f->user, start + 1, f->at.line);
+		memcpy(f->text, "[]", f->len = 2); /* inih then forgets the member above */
 	} else if (f->unheard) {
 		strip_comment(start);
 		f->len = strlen(f->text);

@@ -257,21 +257,18 @@ void carry_timer(struct carry *c, struct loop_timer *t) {
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
 
-static void list_fd(struct carry *c, int fd) {
-	int *more = realloc(c->fds, (c->n_fds + 1) * sizeof *more);
-	if (!more) {
-		carry_fail(c, "out of memory");
-		return;
-	}
-	c->fds = more;
-	c->fds[c->n_fds++] = fd;
-}
-
 void carry_fd(struct carry *c, int *fd, mode_t type) {
 	struct stat st;
 	CARRY(c, *fd);
 	if (c->saving) { /* whatever fails: the running daemon continues with it */
-		if (*fd >= 0 && carry_ok(c)) list_fd(c, *fd);
+		if (*fd < 0 || !carry_ok(c)) return;
+		int *more = realloc(c->fds, (c->n_fds + 1) * sizeof *more);
+		if (!more) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		c->fds = more;
+		c->fds[c->n_fds++] = *fd;
 		return;
 	}
 	if (*fd < 0 || !carry_ok(c))

@@ -212,18 +212,15 @@ bool launch_has_env(const struct launch *l, const struct words *env) {
 	return all;
 }
 
-/* Complete the new environment by the variables of the old one that it does not have. */
-static bool keep_env(struct words *new, const struct words *old) {
-	struct names set = {0};
-	bool ok = collect(&set, new, false);
-	for (size_t i = 0; ok && i < old->n; i++)
-		ok = names_have(&set, old->v[i], strcspn(old->v[i], "=")) || words_add(new, old->v[i]);
-	names_free(&set);
-	return ok && new->n <= LIMITS_WORDS;
-}
-
 bool launch_bring(struct launch *l, struct launch_more *more) {
-	if (more->has_env && !more->env_only && !keep_env(&more->env, &l->env)) return false;
+	if (more->has_env && !more->env_only) { /* complete it by the variables of the old one that it does not have */
+		struct names set = {0};
+		bool ok = collect(&set, &more->env, false);
+		for (size_t i = 0; ok && i < l->env.n; i++)
+			ok = names_have(&set, l->env.v[i], strcspn(l->env.v[i], "=")) || words_add(&more->env, l->env.v[i]);
+		names_free(&set);
+		if (!ok || more->env.n > LIMITS_WORDS) return false;
+	}
 	if (more->has_env) replace(&l->env, &more->env);
 	if (more->has_args || more->has_argv) replace(&l->args, &more->args); /* argv is a whole command line */
 	if (more->has_argv) replace(&l->argv, &more->argv);

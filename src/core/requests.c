@@ -305,22 +305,16 @@ void requests_announce_line(struct session *s, struct client *c, const struct ga
 	notify_changed(s, row->what, span_of(value), c);
 }
 
-/* Queue a line without an id. False: the child takes no input. */
-static bool pass(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	bool named = session_dialect(s)->conversation_id;
-	struct rope out = named ? requests_line_for(s, line, e, SPAN_NONE) : rope_of(splice_line(line, splice_body(line)));
-	return session_write_charged(s, &out, c->member.share);
-}
-
 bool requests_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	if (!session_has_child(s) && !s->want_child)
+	struct span body = splice_body(line);
+	if (!session_has_child(s) && !s->want_child) {
 		notify_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
-	else if (!has_room(c, s, line.len, SPAN_NONE))
 		return false;
-	else if (!pass(c, s, line, e))
-		notify_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
-					s->name);
-	else
-		return true;
+	}
+	if (!has_room(c, s, line.len, SPAN_NONE)) return false;
+	bool named = session_dialect(s)->conversation_id;
+	struct rope out = named ? requests_line_for(s, line, e, SPAN_NONE) : rope_of(splice_line(line, body));
+	if (session_write_charged(s, &out, c->member.share)) return true;
+	notify_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later", s->name);
 	return false;
 }

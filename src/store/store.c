@@ -154,15 +154,14 @@ static void save(void *arg) {
 	if (!ok || !k->behind) on_synced(k, ok ? NULL : error.text);
 }
 
-static const char *hint(int number) {
-	return number == ENOSPC || number == EDQUOT ? "free space in" : number == EFBIG ? "forget sessions of" : "see";
-}
-
 const char *store_keep(struct store *k, const struct session *s, struct error *error) {
 	struct error why;
 	if (!k || !k->state || s->ephemeral || save_table(k, &why)) return NULL;
 	int number = errno;
-	error_set(error, "cannot keep the hooks on disk: %s (%s %s)", strerror(number), hint(number), state_dir(k->state));
+	const char *hint = number == ENOSPC || number == EDQUOT ? "free space in"
+					   : number == EFBIG                    ? "forget sessions of"
+															: "see";
+	error_set(error, "cannot keep the hooks on disk: %s (%s %s)", strerror(number), hint, state_dir(k->state));
 	on_synced(k, why.text);
 	return number == EFBIG ? PLENUM_E_TOO_MANY : PLENUM_E_INTERNAL;
 }

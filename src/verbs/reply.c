@@ -195,12 +195,6 @@ static bool has_type(struct request *q, const struct member *m, const json_t *va
 					   m->types[1] ? " or " : "", m->types[1] ? type_name(m->types[1]) : "");
 }
 
-static const struct member *find_member(const struct member *members, const char *name) {
-	for (; members->name; members++)
-		if (strcmp(members->name, name) == 0) return members;
-	return NULL;
-}
-
 static bool is_at_least(struct request *q, enum least least) {
 	struct router *r = q->router;
 	struct client *c = q->client;
@@ -238,8 +232,9 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 	void *next;
 	json_object_foreach_safe(q->body, next, key, value) {
 		if (strcmp(key, "subtype") == 0 || strcmp(key, "request_id") == 0) continue;
-		const struct member *m = find_member(members, key);
-		if (!m)
+		const struct member *m = members;
+		while (m->name && strcmp(m->name, key) != 0) m++;
+		if (!m->name)
 			return reply_error(q, PLENUM_E_BAD_REQUEST,
 							   "`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
 		if (json_is_null(value)) { /* like an absent one */
