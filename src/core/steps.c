@@ -37,7 +37,8 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	session_set_resumed(s, resumed);
 	session_set_conversation(s, text);
 	snapshot_forget_init(&s->snapshot);
-	status_publish_now(s);
+	/* the state that follows a start is published with the conversation */
+	if (another || session_state(s) != SESSION_STARTING) status_publish_now(s);
 	if (another) notify_changed_text(s, "conversation_id", s->conversation_id, NULL);
 }
 

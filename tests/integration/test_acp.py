@@ -19,6 +19,15 @@ class Start(AcpCase):
         self.assertEqual(d.sessions()["s"]["conversation_id"], "c1")
         self.assertEqual(a.ok("initialize", protocolVersion=1)["agentCapabilities"]["loadSession"], True)
 
+    def test_the_end_of_the_start_names_the_conversation(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        self.ready(agent.child())
+        a.event("session_state", state="idle")
+        named = [m["params"]["state"] for m in a.seen(method="_plenum/event", params__event="session_state")
+                 if m["params"].get("conversation_id") == "c1"]
+        self.assertEqual(named, ["idle"])
+
     def test_an_editor_begins_it_itself(self):
         d, agent = self.begin()
         e = self.editor(d)
