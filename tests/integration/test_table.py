@@ -497,7 +497,8 @@ class WriteTest(Case):
         """The failure is logged, and the rename is retried."""
         d, agent = self.start()
         folder = d.state + "/plenum/"
-        until(lambda: os.path.isdir(folder), what="the folder")
+        until(lambda: os.path.isfile(folder + "sessions.json"), what="the first table")
+        os.unlink(folder + "sessions.json")
         os.mkdir(folder + "sessions.json")
         d.attached("one")
         agent.child()
