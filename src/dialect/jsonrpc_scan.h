@@ -67,7 +67,7 @@ static inline bool jsonrpc_scan_enters(const struct cursor *c) {
 
 /* The cursor is at the brace of params.update. */
 static inline bool jsonrpc_scan_update(struct cursor *c, struct envelope *e) {
-	struct span key, ignored;
+	struct span key, ignored = SPAN_NONE;
 	enum cursor_step step;
 	c->p++;
 	step = jsonrpc_scan_next(c, true, "sessionUpdate", 13, &key);
@@ -88,7 +88,7 @@ static inline bool jsonrpc_scan_is_update(struct span key) {
 /* The cursor is at the brace of params. */
 static inline bool jsonrpc_scan_params(struct cursor *c, struct envelope *e, struct span conversation, bool updates) {
 	const char *from = c->p;
-	struct span key, ignored;
+	struct span key, ignored = SPAN_NONE;
 	enum cursor_step step;
 	c->p++;
 	step = jsonrpc_scan_next(c, true, conversation.p, conversation.n, &key);
