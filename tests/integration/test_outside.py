@@ -14,7 +14,7 @@ import threading
 import types
 import unittest
 
-from harness import PlenumError, Case, alive, build_file, dump, inotify, perm, request, until, user
+from harness import TIMEOUT, PlenumError, Case, alive, build_file, dump, inotify, perm, request, until, user
 from standstill import standstill
 from test_stuck import HeldCase
 
@@ -257,6 +257,26 @@ class DeadMountTest(Case):
         self.mount.fail()
         self.assertEqual({a.answer(rid)["response.code"] for a, rid in crowd}, {"spawn_failed"})
         self.assertEqual(sorted(d.sessions()), ["another", "well"])
+
+    def test_many_starts(self):
+        """256 processes look into the mount, and more starts wait in line than other requests may."""
+        self.mount = dead_mount(self)
+        (d,) = self.start(agents=(), daemon=dict(self.LONG, default_profile="idle", max_sessions="700", max_children="700",
+                                                 max_clients="700"), profiles={"profile idle": {"command": "cat"}})
+        crowd = []
+        for i in range(600):
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.connect(d.socket)  # without a timeout: it waits for room in the queue of the socket
+            s.settimeout(TIMEOUT)
+            s.sendall(dump(request("a", "plenum_attach", session="s%d" % i, cwd=self.mount.dir + "/x")) + b"\n")
+            crowd.append(s)
+        until(lambda: len(d.sessions()) + len(select.select(crowd, [], [], 0)[0]) >= 600, what="all requests")
+        self.assertFalse(select.select(crowd, [], [], 0)[0], "one was refused")
+        self.mount.fail()
+        for s in crowd:
+            self.assertIn(b'"spawn_failed"', s.makefile("rb").readline())
+        self.assertEqual(d.sessions(), {})
 
     def test_the_limit(self):
         d, agent, c, child = self.begin(self.SHORT, profiles={"profile dead": {"command": "/dev/null"}})

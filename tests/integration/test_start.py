@@ -4,35 +4,11 @@ C30 C31 C32 C63 C64 C72)."""
 import os
 import pwd
 import re
-import signal
-import socket
 import unittest
 
-from harness import RESULT, TIMEOUT, Case, PlenumError, dump, init_line, request, until, user
+from harness import RESULT, Case, PlenumError, init_line, until, user
 
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
-
-
-class ManyTest(Case):
-    def test_all_of_them_at_once(self):
-        """They wait for their turn."""
-        d, agent = self.start(daemon={"max_children": "300"}, profile={"command": "cat"})
-        clients = []
-        for _ in range(300):
-            s = socket.socket(socket.AF_UNIX)
-            self.addCleanup(s.close)
-            s.connect(d.socket)  # without a timeout: it waits for room in the queue of the socket
-            s.settimeout(TIMEOUT)
-            clients.append((s, s.makefile("rb")))
-        until(lambda: d.call("plenum_metrics")["clients"] > 300, what="all of the clients")
-        os.kill(d.pid, signal.SIGSTOP)  # until each of them has sent its request
-        for i, (s, _) in enumerate(clients):
-            s.sendall(dump(request("a", "plenum_attach", session="s%d" % i)) + b"\n")
-        os.kill(d.pid, signal.SIGCONT)
-        for _, lines in clients:
-            answer = next(line for line in lines if b'"request_id":"a"' in line)
-            self.assertIn(b'"created":true', answer)
-        self.assertEqual(len(d.sessions()), 300)
 
 
 class StartFailureTest(Case):
