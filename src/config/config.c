@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config/config.h"
 
+#include "base/hash.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "config/files.h"
@@ -16,10 +17,12 @@
 
 #define PROFILE_NAME_MAX 40
 
-/* A member given in any file, valid or not. */
+/* A member given in any file, valid or not; with an empty key: the section of a profile. */
 struct given {
-	char *member; /* "SECTION\nKEY" */
-	struct place at;
+	UT_hash_handle hh; /* by member */
+	struct place at;   /* the last one */
+	size_t profile;    /* its index */
+	char member[];     /* "SECTION\nKEY" */
 };
 
 /* One run of config_load(). */
@@ -28,7 +31,6 @@ struct loader {
 	struct settings *s;
 	struct errors *errors;
 	struct given *given;
-	size_t n_given;
 
 	const char *file; /* the file that is being read */
 	bool in_section;  /* a known one; else its members are skipped: it was reported */
@@ -47,15 +49,18 @@ static struct place at(const struct loader *l, int line) {
 
 /* --- Given members ----------------------------------------------------------------------------------------------- */
 
+/* Return a member; NULL: not given. */
+static struct given *find_member(const struct loader *l, const char *section, const char *key) {
+	struct given *g = NULL;
+	_cleanup_free_ char *member = str_printf("%s\n%s", section, key);
+	if (member) HASH_FIND_STR(l->given, member, g);
+	return g;
+}
+
 /* Return the last place of a member; NULL: not given. */
 static const struct place *find_given(const struct loader *l, const char *section, const char *key) {
-	size_t n = strlen(section);
-	for (size_t i = l->n_given; i--;) {
-		const char *member = l->given[i].member;
-		if (strncmp(member, section, n) == 0 && member[n] == '\n' && strcmp(member + n + 1, key) == 0)
-			return &l->given[i].at;
-	}
-	return NULL;
+	const struct given *g = find_member(l, section, key);
+	return g ? &g->at : NULL;
 }
 
 static const struct place *find_given_profile(const struct loader *l, const struct profile *p, const char *key) {
@@ -63,14 +68,32 @@ static const struct place *find_given_profile(const struct loader *l, const stru
 	return section ? find_given(l, section, key) : NULL;
 }
 
-static bool note_given(struct loader *l, const char *name, int line) {
-	struct given *more = realloc(l->given, (l->n_given + 1) * sizeof *more);
-	if (!more) return fail_memory(l);
-	l->given = more;
-	char *member = str_printf("%s\n%s", l->section_name, name);
-	if (!member) return fail_memory(l);
-	l->given[l->n_given++] = (struct given){.member = member, .at = at(l, line)};
-	return true;
+/* NULL without memory. */
+static struct given *note_given(struct loader *l, const char *name, int line) {
+	struct given *g = find_member(l, l->section_name, name);
+	size_t section = strlen(l->section_name), n = section + 1 + strlen(name);
+	if (!g && (g = calloc(1, sizeof *g + n + 1)) != NULL) {
+		memcpy(g->member, l->section_name, section);
+		g->member[section] = '\n';
+		memcpy(g->member + section + 1, name, n - section - 1);
+		if (!HASH_TRY_ADD(hh, l->given, g->member, n, g)) {
+			free(g);
+			g = NULL;
+		}
+	}
+	if (g)
+		g->at = at(l, line);
+	else
+		fail_memory(l);
+	return g;
+}
+
+static void free_given(struct loader *l) {
+	struct given *g, *next;
+	HASH_ITER (hh, l->given, g, next) {
+		HASH_DELETE(hh, l->given, g);
+		free(g);
+	}
 }
 
 /* --- Sections and members ----------------------------------------------------------------------------------------- */
@@ -85,22 +108,41 @@ static void check_profile_name(struct loader *l, const char *name, int line) {
 			   PROFILE_NAME_MAX);
 }
 
-/* A profile with a bad name is also parsed, for the errors in it. */
-static bool enter_profile(struct loader *l, const char *name, int line) {
-	const struct profile *have = settings_profile(l->s, name);
-	if (!have) {
-		check_profile_name(l, name, line);
-		struct profile *p = settings_add_profile(l->s, name);
-		if (!p) return fail_memory(l);
-		p->file = l->file;
-		p->line = line;
-		have = p;
-	}
-	l->profile = (size_t)(have - l->s->profiles);
-	l->section = KEYS_PROFILE;
+static bool add_profile(struct loader *l, const char *name, int line) {
+	check_profile_name(l, name, line);
+	struct profile *p = settings_add_profile(l->s, name);
+	if (!p) return fail_memory(l);
+	p->file = l->file;
+	p->line = line;
+	return true;
+}
+
+static bool name_profile_section(struct loader *l, const char *name) {
 	free(l->section_name);
 	l->section_name = str_printf("profile %s", name);
 	return l->section_name || fail_memory(l);
+}
+
+/* A profile with a bad name is also parsed, for the errors in it. */
+static bool enter_profile(struct loader *l, const char *name, int line) {
+	size_t next = l->s->n_profiles;
+	if (!name_profile_section(l, name)) return false;
+	struct given *section = find_member(l, l->section_name, "");
+	if (!section && add_profile(l, name, line) && (section = note_given(l, "", line)) != NULL) section->profile = next;
+	if (!section) return false;
+	l->profile = section->profile;
+	l->section = KEYS_PROFILE;
+	return true;
+}
+
+static void note_built_in(struct loader *l) {
+	for (size_t i = 0; i < l->s->n_profiles; i++) {
+		bool named = name_profile_section(l, l->s->profiles[i].name);
+		struct given *section = named ? note_given(l, "", 0) : NULL;
+		if (section) section->profile = i;
+	}
+	free(l->section_name);
+	l->section_name = NULL;
 }
 
 static void on_section(struct inifile_user *user, const char *name, int line) {
@@ -216,12 +258,12 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 		fail_memory(&l);
 		return NULL;
 	}
+	note_built_in(&l);
 	while (files_next(&at, end, &f)) load_file(&l, &f);
 	if (at != end) fail_memory(&l);
 	for (size_t i = 0; i < l.s->n_profiles; i++) check_profile(&l, &l.s->profiles[i]);
 	check_default(&l);
-	for (size_t i = 0; i < l.n_given; i++) free(l.given[i].member);
-	free(l.given);
+	free_given(&l);
 	if (!errors->n) return l.s;
 	settings_unref(l.s);
 	return NULL;

@@ -40,12 +40,15 @@ static bool profile_init(struct profile *p, const char *name) {
 }
 
 struct profile *settings_add_profile(struct settings *s, const char *name) {
-	struct profile *all = realloc(s->profiles, (s->n_profiles + 1) * sizeof *all);
-	if (!all) return NULL;
-	s->profiles = all;
-	struct profile *p = &all[s->n_profiles];
+	size_t n = s->n_profiles;
+	if ((n & (n - 1)) == 0) { /* a power of two, or 0: there is room for so many */
+		struct profile *all = realloc(s->profiles, (n ? 2 * n : 1) * sizeof *all);
+		if (!all) return NULL;
+		s->profiles = all;
+	}
+	struct profile *p = &s->profiles[n];
 	if (!profile_init(p, name)) return NULL;
-	if (words_set(&p->resume_args, p->dialect->resume_args)) return &all[s->n_profiles++];
+	if (words_set(&p->resume_args, p->dialect->resume_args)) return &s->profiles[s->n_profiles++];
 	profile_free(p);
 	return NULL;
 }

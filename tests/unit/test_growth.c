@@ -4,6 +4,7 @@
  * many entries, in the thread's own processor time, the best of several rounds: a list walked once for each entry costs
  * 64 times as much.
  */
+#include "config/config.h"
 #include "core/gate.h"
 #include "core/guards.h"
 #include "core/launch.h"
@@ -258,4 +259,39 @@ START_TEST(too_many_members) {
 }
 END_TEST
 
-RUN_TESTS("growth", registrations, starts, lines, too_many_members)
+/* --- the configuration -------------------------------------------------------------------------------------------- */
+
+static struct buf config; /* as read from its file */
+
+static void load_config(size_t n) {
+	struct errors errors = {0};
+	struct settings *s = config_load(&config, &errors);
+	REQUIRE(s && settings_profile(s, "p1"), "%zu profiles: %s", n, errors_text(&errors, 0));
+	settings_unref(s);
+}
+
+static int64_t cost_of_profiles(const char *path, size_t n) {
+	FILE *f = fopen(path, "w");
+	for (size_t i = 0; i < n; i++) fprintf(f, "[profile p%zu]\ncommand = true\nstop_grace = 1s\n", i);
+	ck_assert_int_eq(fclose(f), 0);
+	config = (struct buf)BUF_INIT(16 * 1024 * 1024);
+	config_read(&config, path);
+	int64_t ns = cost(load_config, n);
+	buf_free(&config);
+	return ns;
+}
+
+/* A reload reads all of it in one turn of the loop. */
+START_TEST(profiles) {
+	char path[] = "/tmp/plenum-growth-XXXXXX";
+	int fd = mkstemp(path);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	int64_t few = cost_of_profiles(path, FEW), many = cost_of_profiles(path, TIMES * FEW);
+	unlink(path);
+	REQUIRE(many <= AT_MOST * few, "%lld ns for %zu profiles, %lld ns for %d times as many", (long long)few, FEW,
+			(long long)many, TIMES);
+}
+END_TEST
+
+RUN_TESTS("growth", registrations, starts, lines, too_many_members, profiles)
