@@ -98,6 +98,16 @@ TABLE = [
     ("no JSON", lambda n: [b"[" * n + b"\n", request("get_session_cost", b"")]),
 ]
 
+# The same for the first line of a client, which shows its dialect.
+FIRST_TABLE = [
+    ("a first line, the same key", lambda n: [b"{" + b'"x":1,' * (n // 6) + b'"type":"x"}\n', request("plenum_hello", b"")]),
+    ("a first line, escaped keys", lambda n: [b"{" + b'"\\u0074ype":"x",' * (n // 15) + b'"type":"x"}\n',
+                                              request("plenum_hello", b"")]),
+    ("a first line, members of params", lambda n: [b'{"jsonrpc":"2.0","params":' + members(b'"m%d":0', n) +
+                                                   b',"method":"x","id":1}\n', b'{"jsonrpc":"2.0","id":2,"method":'
+                                                   b'"_plenum/hello"}\n']),
+]
+
 
 def ask(body):
     return lambda n: (b'{"type":"control_request","request_id":"k","request":{"subtype":"can_use_tool","tool_name":"Bash",'
