@@ -771,7 +771,7 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	if (!first) return 0;
 	k->root = root;
 	if (w->fate == FATE_KEEP || k->due) return 0;
-	k->due = now_ms() + w->grace;
+	k->due = now_ms() + (w->r->descent->hurried ? 0 : w->grace);
 	if (kill(pid, SIGTERM) < 0 && errno == EPERM)
 		log_warn("process %d of an agent cannot be ended: it has another user", (int)pid);
 	return 0;
@@ -1103,7 +1103,7 @@ static void ask_names(struct router *r) {
 
 /* Return true if it must wait for environments. Children that are to be ended do not: they are recorded without. */
 static bool must_hold(const struct descent *d, bool read) {
-	return d->crowd->reads && !read && !d->crowd->failed;
+	return d->crowd->reads && !read && !d->crowd->failed && !d->hurried;
 }
 
 static void serve_agent(struct router *r, struct agent *a) {
@@ -1204,10 +1204,9 @@ static void on_due(void *arg) {
 
 void descent_hurry(struct router *r) {
 	struct descent *d = r->descent;
-	struct list *const lists[] = {&d->sweeps, &d->swept, &d->held_sweeps};
-	struct sweep *w;
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		LIST_FOR_EACH (w, lists[i], struct sweep, node) w->grace = 0;
+	d->hurried = true;
+	release_held(r);
+	errand_drop(&d->errand);
 	for (struct kin *k = d->by_pid; k; k = k->hh.next)
 		if (k->due && k->due != DUE_SWEPT) k->due = 1;
 	on_due(r);

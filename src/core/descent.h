@@ -73,7 +73,7 @@ struct descent {
 	struct kin *by_pid;
 	uint64_t changes; /* counts changes, for the table on disk */
 	bool full;        /* already logged */
-	bool finishing, finished;
+	bool finishing, finished, hurried;
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which a request renews the lists */
 	struct loop_timer timer; /* set while SIGKILL is due for any process */
@@ -126,7 +126,7 @@ bool descent_ends(const struct descent *d);
  * distinguish their new children from programs of the user. Return true when done; else call again after
  * router_events.changed. */
 bool descent_finish(struct router *r);
-/* Send SIGKILL now to the processes that have time to end. */
+/* At the end of the daemon: send SIGKILL now to the processes that have time to end, and wait for no environment. */
 void descent_hurry(struct router *r);
 /* Kill all leftover processes of a killed earlier daemon with this state directory. */
 void descent_sweep_all(struct router *r);

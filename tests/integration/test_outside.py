@@ -366,6 +366,20 @@ class DeadMountTest(Case):
         a.event("child_exited")
         b.event("child_exited")
 
+    def test_a_leftover_process_at_the_end_of_the_daemon(self):
+        """The second signal does not wait for its environment."""
+        d, agent, c, child = self.begin(self.LONG)
+        d.attached("s")
+        kid = agent.child()
+        self.addCleanup(self.mount.fail)
+        kid.spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        d.process.send_signal(signal.SIGTERM)
+        kid.wait_gone()
+        child.wait_gone()
+        d.stop()
+        d.process = None
+
     def test_an_environment_of_a_leftover_process_in_time(self):
         """Without it the session ends after the limit."""
         d, agent, c, child = self.begin(self.LONG)

@@ -359,6 +359,19 @@ START_TEST(environments_count_at_an_end_only) {
 }
 END_TEST
 
+START_TEST(a_hurry_waits_for_no_environment) {
+	struct session *s = asleep("a");
+	pid_t pid = orphan(false);
+	descent_hurry(world.router);
+	ck_assert(descent_end(s, false, false));
+	world_turn();
+	ck_assert_uint_eq(errands, 0);
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ended_by(pid);
+}
+END_TEST
+
 /* One scan for the leftovers of all sessions, one for what was started meanwhile. */
 START_TEST(the_end_of_the_daemon_takes_two_scans) {
 	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
@@ -406,5 +419,5 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   a_scan_that_takes_longer_than_a_step_delays_it, leftovers_of_sleeping_sessions_share_a_scan,
 			   a_session_is_forgotten_after_its_leftovers, a_sweep_outlives_its_session, a_save_waits_for_no_scan,
 			   leftovers_are_ended_and_named, the_last_signals_share_a_scan, a_hurry_counts_for_sweeps_that_wait,
-			   the_next_child_is_spared, environments_count_at_an_end_only, the_end_of_the_daemon_takes_two_scans,
-			   a_child_that_waits_for_the_scan_is_written_nothing)
+			   the_next_child_is_spared, environments_count_at_an_end_only, a_hurry_waits_for_no_environment,
+			   the_end_of_the_daemon_takes_two_scans, a_child_that_waits_for_the_scan_is_written_nothing)
