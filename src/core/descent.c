@@ -1058,6 +1058,7 @@ static void on_names(void *arg, enum errand_end end) {
 		uint64_t named = strtoull(number, NULL, 10);
 		if (name && launch_is_number_of(r->instance, named)) name->number = named;
 	}
+	d->mute |= end == ERRAND_TIMEOUT && r->shutting_down; /* once is enough then */
 	errand_drop(&d->errand);
 	release_held(r);
 }
@@ -1103,7 +1104,7 @@ static void ask_names(struct router *r) {
 
 /* Return true if it must wait for environments. Children that are to be ended do not: they are recorded without. */
 static bool must_hold(const struct descent *d, bool read) {
-	return d->crowd->reads && !read && !d->crowd->failed && !d->hurried;
+	return d->crowd->reads && !read && !d->crowd->failed && !d->mute;
 }
 
 static void serve_agent(struct router *r, struct agent *a) {
@@ -1204,7 +1205,7 @@ static void on_due(void *arg) {
 
 void descent_hurry(struct router *r) {
 	struct descent *d = r->descent;
-	d->hurried = true;
+	d->hurried = d->mute = true;
 	release_held(r);
 	errand_drop(&d->errand);
 	for (struct kin *k = d->by_pid; k; k = k->hh.next)

@@ -74,6 +74,7 @@ struct descent {
 	uint64_t changes; /* counts changes, for the table on disk */
 	bool full;        /* already logged */
 	bool finishing, finished, hurried;
+	bool mute; /* environments are not waited for any more */
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which a request renews the lists */
 	struct loop_timer timer; /* set while SIGKILL is due for any process */

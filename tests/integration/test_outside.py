@@ -353,9 +353,7 @@ class DeadMountTest(Case):
         kid = agent.child()
         b = d.attached("stopped")
         other = agent.child()
-        self.addCleanup(self.mount.fail)  # else the process never ends
-        kid.spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
-        until(lambda: self.mount.asked, what="a look into the mount")
+        self.hanging_leftover(kid)
         a.request("plenum_stop", how="kill")
         kid.wait_gone()
         self.served(c, child)
@@ -366,34 +364,49 @@ class DeadMountTest(Case):
         a.event("child_exited")
         b.event("child_exited")
 
-    def test_a_leftover_process_at_the_end_of_the_daemon(self):
-        """The second signal does not wait for its environment."""
-        d, agent, c, child = self.begin(self.LONG)
-        d.attached("s")
-        kid = agent.child()
-        self.addCleanup(self.mount.fail)
+    def hanging_leftover(self, kid):
+        """Let the child leave a process that hangs, and has no other sign of its session than its environment."""
+        self.addCleanup(self.mount.fail)  # else it never ends
         kid.spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
         until(lambda: self.mount.asked, what="a look into the mount")
-        d.process.send_signal(signal.SIGTERM)
-        kid.wait_gone()
-        child.wait_gone()
-        d.stop()
-        d.process = None
+
+    def shorten(self, d):
+        d.sections["daemon"] = dict(d.sections["daemon"], **self.SHORT)
+        d.write_conf()
+        d.call("plenum_reload")
 
     def test_an_environment_of_a_leftover_process_in_time(self):
         """Without it the session ends after the limit."""
         d, agent, c, child = self.begin(self.LONG)
         a = d.attached("s")
-        self.addCleanup(self.mount.fail)
-        agent.child().spawn([sys.executable, "-I", "-S", "-c", UNMARKED + HANG_IN_MMAP % (self.mount.dir + "/page")], setsid=True)
-        until(lambda: self.mount.asked, what="a look into the mount")
-        d.sections["daemon"] = dict(d.sections["daemon"], **self.SHORT)
-        d.write_conf()
-        d.call("plenum_reload")
+        self.hanging_leftover(agent.child())
+        self.shorten(d)
         a.request("plenum_stop")
         a.event("child_exited")
         self.assertIn("environments of processes of agents: not read in time", d.log())
         self.served(c, child)
+
+    def test_a_leftover_process_at_the_end_of_the_daemon(self):
+        """It waits for the environment once."""
+        d, agent, c, child = self.begin(self.LONG)
+        d.attached("s")
+        self.hanging_leftover(agent.child())
+        self.shorten(d)
+        d.stop()
+        d.process = None
+        self.assertEqual(d.log().count("environments of processes of agents: not read in time"), 1)
+
+    def test_a_leftover_process_at_a_second_signal(self):
+        """It does not wait."""
+        d, agent, c, child = self.begin(self.LONG)
+        d.attached("s")
+        kid = agent.child()
+        self.hanging_leftover(kid)
+        d.process.send_signal(signal.SIGTERM)
+        kid.wait_gone()
+        child.wait_gone()
+        d.stop()
+        d.process = None
 
     def test_it_answers_late(self):
         d, agent, c, child = self.begin(self.LONG)
