@@ -95,8 +95,8 @@ static size_t special(const unsigned char *p, const unsigned char *end, unsigned
 char *js_dumps(const json_t *value) {
 	struct buf out = JS_BUF;
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	const char *p = text ? text : "", *end = p + strlen(p), *hit = p;
 	if (!text) js_no_memory();
-	const char *p = text, *end = p + strlen(p), *hit = p;
 	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
 		unsigned c = 0;
 		size_t n = special((const unsigned char *)hit, (const unsigned char *)end, &c);

@@ -68,8 +68,10 @@ static void take(json_t *line) {
 	json_t *role = js_at(line, "message.role");
 	const char *type = js_get(line, "type"), *text = json_string_value(role);
 	if (js_same(type, "user") && !js_same(text, "user")) {
-		_cleanup_free_ char *other = role ? js_dumps(role) : NULL;
-		die("Error: Expected message role 'user', got '%s'\n", text ? text : other ? other : "undefined");
+		char *other = role && !text ? js_dumps(role) : NULL;
+		fprintf(stderr, "Error: Expected message role 'user', got '%s'\n", text ? text : other ? other : "undefined");
+		free(other); /* before the exit, which is watched for leaks */
+		exit(1);
 	}
 	if (js_same(type, "control_request") && is_false(json_object_get(line, "request")))
 		die("Error: Missing request on control_request\n");
