@@ -49,11 +49,15 @@ static struct place at(const struct loader *l, int line) {
 
 /* --- Given members ----------------------------------------------------------------------------------------------- */
 
-/* Return a member; NULL: not given. */
+/* Return a member; NULL: not given, or no memory to look, which was reported: else a known profile would be taken for a
+ * new one, and its members would be lost. */
 static struct given *find_member(const struct loader *l, const char *section, const char *key) {
 	struct given *g = NULL;
 	_cleanup_free_ char *member = str_printf("%s\n%s", section, key);
-	if (member) HASH_FIND_STR(l->given, member, g);
+	if (member)
+		HASH_FIND_STR(l->given, member, g);
+	else
+		errors_add_memory(l->errors);
 	return g;
 }
 
@@ -65,6 +69,7 @@ static const struct place *find_given(const struct loader *l, const char *sectio
 
 static const struct place *find_given_profile(const struct loader *l, const struct profile *p, const char *key) {
 	_cleanup_free_ char *section = str_printf("profile %s", p->name);
+	if (!section) errors_add_memory(l->errors);
 	return section ? find_given(l, section, key) : NULL;
 }
 

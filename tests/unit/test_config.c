@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -482,6 +483,38 @@ START_TEST(test_what_was_read) {
 }
 END_TEST
 
+static size_t failing; /* this call of str_printf() fails, from now; 0: none */
+
+char *__wrap_str_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+char *__wrap_str_printf(const char *fmt, ...) {
+	va_list ap;
+	if (failing && --failing == 0) return NULL;
+	va_start(ap, fmt);
+	char *text = str_vprintf(fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+/* Whatever is not found without memory: the configuration is never taken in part. */
+START_TEST(test_no_memory_for_a_name) {
+	struct buf text = BUF_INIT(1024 * 1024);
+	struct settings *s = NULL;
+	put("plenum.conf", "[profile claude]\ndeny_tools = Bash\nwarm = 1\ncwd = /\n[profile x]\ncommand = true\n");
+	config_read(&text, file);
+	for (size_t n = 1; !s; n++) {
+		failing = n;
+		s = config_load(&text, &errors);
+		ck_assert_msg(failing || (!s && errors.n), "call %zu", n);
+		ck_assert_msg(!failing || s, "call %zu: %s", n, errors_text(&errors, 0));
+		errors_free(&errors);
+	}
+	failing = 0;
+	buf_free(&text);
+	settings_unref(s);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create("config");
 	TCase *tc = tcase_create("all");
@@ -507,6 +540,7 @@ int main(void) {
 	tcase_add_test(tc, test_manual_keys);
 	tcase_add_test(tc, test_manual_examples);
 	tcase_add_test(tc, test_what_was_read);
+	tcase_add_test(tc, test_no_memory_for_a_name);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
