@@ -1284,9 +1284,13 @@ static void end_all(struct router *r) {
 /* The last sweep finds processes started meanwhile. */
 bool descent_finish(struct router *r) {
 	struct descent *d = r->descent;
-	if (!d->finishing) end_all(r);
-	d->finishing = true;
-	if (sweeps_wait(d) || descent_ends(d)) return false;
+	if (!d->finishing) {
+		d->finishing = d->ending_all = true;
+		end_all(r);
+		d->ending_all = false;
+	}
+	/* an orphan found meanwhile calls this again */
+	if (d->ending_all || sweeps_wait(d) || descent_ends(d)) return false;
 	if (!d->finished) add_sweep_of_all(r, FATE_KILL);
 	d->finished = true;
 	return !sweeps_wait(d);

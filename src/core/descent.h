@@ -73,7 +73,7 @@ struct descent {
 	struct kin *by_pid;
 	uint64_t changes; /* counts changes, for the table on disk */
 	bool full;        /* already logged */
-	bool finishing, finished, hurried;
+	bool finishing, ending_all, finished, hurried;
 	bool mute; /* environments are not waited for any more */
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which a request renews the lists */

@@ -396,6 +396,29 @@ START_TEST(the_end_of_the_daemon_takes_two_scans) {
 }
 END_TEST
 
+static void try_to_end(struct router *r) {
+	(void)descent_finish(r);
+}
+
+/* It is a change, and the daemon looks after each change if it can end. */
+START_TEST(an_orphan_found_at_the_end_of_the_daemon_repeats_nothing) {
+	struct session *s = asleep("a");
+	struct client *c = world_enter_as(s, false, false);
+	struct router_events events = *world.router->events;
+	pid_t known = service_of(s, false), found = orphan(false);
+	kin_of(known)->root = true;
+	events.changed = try_to_end;
+	world.router->events = &events;
+	ck_assert(!descent_finish(world.router));
+	const char *said = world_said(c), *once = strstr(said, named(known, "ending"));
+	world.router->events = &world_events;
+	ck_assert_ptr_nonnull(once);
+	ck_assert_ptr_null(strstr(once + 1, "\"ending\""));
+	ck_assert_int_eq(ended_by(known), SIGTERM);
+	ck_assert_int_eq(ended_by(found), SIGTERM);
+}
+END_TEST
+
 /* A line sent now is for the next child. */
 START_TEST(a_child_that_waits_for_the_scan_is_written_nothing) {
 	struct session *s = sessions[SESSIONS - 1]; /* world.in is of the newest child */
@@ -420,4 +443,5 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   a_session_is_forgotten_after_its_leftovers, a_sweep_outlives_its_session, a_save_waits_for_no_scan,
 			   leftovers_are_ended_and_named, the_last_signals_share_a_scan, a_hurry_counts_for_sweeps_that_wait,
 			   the_next_child_is_spared, environments_count_at_an_end_only, a_hurry_waits_for_no_environment,
-			   the_end_of_the_daemon_takes_two_scans, a_child_that_waits_for_the_scan_is_written_nothing)
+			   the_end_of_the_daemon_takes_two_scans, an_orphan_found_at_the_end_of_the_daemon_repeats_nothing,
+			   a_child_that_waits_for_the_scan_is_written_nothing)
