@@ -823,7 +823,9 @@ class Lives(AcpCase):
             if n:
                 child = agent.child()
             self.initialized(child)
-            child.print(result(child.wait(method="session/list")["id"], sessions=[]))
+            m = child.wait(method="session/list")
+            self.assertEqual(m["params"], {})  # it names no conversation
+            child.print(result(m["id"], sessions=[]))
             e.reply(mine)
             self.assertEqual(child.seen(method="session/new"), [])
             name, = d.sessions()

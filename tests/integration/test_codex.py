@@ -664,10 +664,12 @@ class Lives(CodexCase):
         e = self.editor(d)
         rid = e.call("initialize", clientInfo={"name": "x", "version": "1"})
         for n in range(2):
-            mine = e.call("model/list")
+            mine = e.call("model/list", limit=5)
             child = agent.child()
             self.initialized(child)
-            child.print(result(child.wait(method="model/list")["id"], data=[]))
+            m = child.wait(method="model/list")
+            self.assertEqual(m["params"], {"limit": 5})  # it names no thread
+            child.print(result(m["id"], data=[]))
             self.assertEqual(e.reply(mine)["result"], {"data": []})
             self.assertEqual(child.seen(method="thread/start"), [])
             if not n:
@@ -689,7 +691,9 @@ class Lives(CodexCase):
         e.sync()
         child.print(error(m["id"], -32600, "no such model"))
         self.assertIn("no such model", e.reply(begin)["error.message"])
-        child.print(result(child.wait(method="model/list")["id"], data=[]))
+        m = child.wait(method="model/list")
+        self.assertEqual(m["params"], {})
+        child.print(result(m["id"], data=[]))
         self.assertEqual(e.reply(mine)["result"], {"data": []})
 
     def test_no_prompt_runs_under_laxer_settings(self):
