@@ -135,7 +135,8 @@ struct who {
 	uint64_t number;
 	bool said;  /* known only by the environment; the process can name any session there */
 	bool child; /* it is a session's child */
-	bool reads; /* its environment would count, and was not asked for */
+	bool reads; /* its environment would count */
+	bool asks;  /* and was not asked for */
 };
 
 static uint64_t number_of(const struct session *s) {
@@ -466,7 +467,7 @@ struct crowd {
 	bool failed, recorded;
 	struct descent_name *names; /* by their environments, of those that were asked for; by pid */
 	size_t n_names;
-	bool reads; /* environments would count that were not asked for */
+	bool asks; /* environments would count that were not asked for */
 };
 
 static void end_crowd(struct crowd *c) {
@@ -513,6 +514,11 @@ static struct descent_name *name_in(struct descent_name *names, size_t n, pid_t 
 	return n ? bsearch(&key, names, n, sizeof key, name_by_pid) : NULL;
 }
 
+static const struct descent_name *name_of(const struct crowd *c, const struct proc *p) {
+	const struct descent_name *name = name_in(c->names, c->n_names, p->pid);
+	return name && name->start == p->start ? name : NULL;
+}
+
 static void note_own(struct crowd *c, pid_t pid) {
 	const struct session *s = child_in(&c->look, pid);
 	if (s)
@@ -533,7 +539,7 @@ static struct who judge(const struct crowd *c, const struct proc *p, struct who 
 	bool ours = p->parent == getpid();
 	struct who agent = {.kind = KIND_AGENT};
 	if (own && own->child) return *own;
-	up.child = up.reads = false;
+	up.child = up.reads = up.asks = false;
 	bool known = by_record(l, p->pid, p->session, p->start, &agent.number);
 	if (known && agent.number) return agent;
 	if (!known && own) return *own;
@@ -541,12 +547,12 @@ static struct who judge(const struct crowd *c, const struct proc *p, struct who 
 	if (by_bond(l, p->pid, &agent.number)) return agent;
 	if (up.kind == KIND_AGENT && up.number) return up;
 	bool reads = !p->zombie && (known || ours || !l->marks);
-	const struct descent_name *name = reads ? name_in(c->names, c->n_names, p->pid) : NULL;
-	if (name && name->start != p->start) name = NULL;
+	const struct descent_name *name = reads ? name_of(c, p) : NULL;
 	agent.said = name && name->number;
 	if (agent.said) agent.number = name->number;
 	struct who who = agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
-	who.reads = reads && !name;
+	who.reads = reads;
+	who.asks = reads && !name;
 	return who;
 }
 
@@ -565,7 +571,7 @@ static struct who resolve(struct crowd *c, size_t at) {
 	}
 	while (n-- > 0) {
 		up = c->who[c->way[n]] = judge(c, &c->list[c->way[n]], up);
-		c->reads |= up.reads;
+		c->asks |= up.asks;
 	}
 	return up;
 }
@@ -606,12 +612,17 @@ static bool step_crowd(struct crowd *c) {
 	return c->done < c->n;
 }
 
-/* List the processes whose environments would count. Return the length of the list. */
+/* List the processes whose environments would count, with what is known of them. Return the length of the list. */
 static size_t list_reads(const struct crowd *c, struct descent_name **names) {
 	size_t n = 0;
 	*names = calloc(c->n + 1, sizeof **names);
-	for (size_t i = 0; *names && !c->failed && i < c->n; i++)
-		if (c->who[i].reads) (*names)[n++] = (struct descent_name){c->list[i].pid, c->list[i].start, 0};
+	for (size_t i = 0; *names && !c->failed && i < c->n; i++) {
+		const struct descent_name *known = c->who[i].reads ? name_of(c, &c->list[i]) : NULL;
+		if (known)
+			(*names)[n++] = *known;
+		else if (c->who[i].reads)
+			(*names)[n++] = (struct descent_name){.pid = c->list[i].pid, .start = c->list[i].start};
+	}
 	return n;
 }
 
@@ -627,7 +638,7 @@ static void read_now(struct crowd *c) {
 static bool begin_crowd(struct crowd *c, struct router *r, bool reads) {
 	if (!open_crowd(c, r)) return false;
 	while (step_crowd(c)) continue;
-	if (!c->failed && c->reads && reads) read_now(c);
+	if (!c->failed && c->asks && reads) read_now(c);
 	if (c->failed) end_crowd(c);
 	return !c->failed;
 }
@@ -1069,8 +1080,10 @@ static bool begin_errand(struct router *r) {
 	struct error error;
 	errand_put(&request, r->instance);
 	for (size_t i = 0; i < d->n_names; i++) {
+		if (d->names[i].asked) continue;
 		buf_printf(&request, "%d", (int)d->names[i].pid);
 		buf_putc(&request, 0);
+		d->names[i].asked = true;
 	}
 	struct errand_spec spec = {.kind = DESCENT_NAMES_ERRAND,
 							   .request = request.data,
@@ -1104,7 +1117,7 @@ static void ask_names(struct router *r) {
 
 /* Return true if it must wait for environments. Children that are to be ended do not: they are recorded without. */
 static bool must_hold(const struct descent *d, bool read) {
-	return d->crowd->reads && !read && !d->crowd->failed && !d->mute;
+	return d->crowd->asks && !read && !d->crowd->failed && !d->mute;
 }
 
 static void serve_agent(struct router *r, struct agent *a) {

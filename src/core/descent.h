@@ -59,6 +59,7 @@ struct kin_count {
 struct descent_name {
 	pid_t pid;
 	uint64_t start, number; /* number 0: none, or it could not be read */
+	bool asked;             /* else it is to be read */
 };
 
 /* A detached process, for a list. */

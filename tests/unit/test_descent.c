@@ -18,6 +18,7 @@ static size_t scans, steps, most, errands, held, killed; /* held, killed: SIGSTO
 static struct session *ends_meanwhile;
 static pid_t services[4];
 static size_t n_services;
+static void (*on_errand)(void);
 
 void __real_proc_scan_begin(struct proc_scan *s);
 bool __real_proc_scan_next(struct proc_scan *s);
@@ -56,6 +57,7 @@ enum child_result __wrap_errand_begin(struct errand *e, struct children *owner, 
 	(void)e, (void)owner, (void)done, (void)arg;
 	ck_assert_str_eq(spec->kind, DESCENT_NAMES_ERRAND);
 	errands++;
+	if (on_errand) on_errand();
 	error_set(error, "none");
 	return CHILD_FAILED;
 }
@@ -82,6 +84,7 @@ static void begin(void) {
 		world_wake(sessions[i] = world_session(name));
 	}
 	scans = steps = most = errands = held = killed = n_services = 0;
+	on_errand = NULL;
 }
 
 static void stop_all(bool kill_now) {
@@ -359,6 +362,32 @@ START_TEST(environments_count_at_an_end_only) {
 }
 END_TEST
 
+static struct session *late;
+
+/* The process names the session `late` in its environment. Meanwhile that is stopped, and another process comes. */
+static void name_one(void) {
+	struct descent *d = world.router->descent;
+	on_errand = NULL;
+	for (size_t i = 0; i < d->n_names; i++)
+		if (d->names[i].pid == services[0]) d->names[i].number = launch_number("test", late->name);
+	ck_assert(descent_end(late, false, false));
+	orphan(false);
+}
+
+START_TEST(an_environment_that_was_read_counts_while_others_are_read) {
+	struct session *s = asleep("a");
+	late = asleep("b");
+	pid_t pid = orphan(false);
+	on_errand = name_one;
+	ck_assert(descent_end(s, false, false));
+	world_turn();
+	ck_assert_uint_eq(errands, 2);
+	ck_assert_int_eq(ended_by(pid), SIGTERM);
+	ck_assert_int_eq(kill(services[1], SIGKILL), 0);
+	ended_by(services[1]);
+}
+END_TEST
+
 START_TEST(a_hurry_waits_for_no_environment) {
 	struct session *s = asleep("a");
 	pid_t pid = orphan(false);
@@ -442,6 +471,7 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   a_scan_that_takes_longer_than_a_step_delays_it, leftovers_of_sleeping_sessions_share_a_scan,
 			   a_session_is_forgotten_after_its_leftovers, a_sweep_outlives_its_session, a_save_waits_for_no_scan,
 			   leftovers_are_ended_and_named, the_last_signals_share_a_scan, a_hurry_counts_for_sweeps_that_wait,
-			   the_next_child_is_spared, environments_count_at_an_end_only, a_hurry_waits_for_no_environment,
+			   the_next_child_is_spared, environments_count_at_an_end_only,
+			   an_environment_that_was_read_counts_while_others_are_read, a_hurry_waits_for_no_environment,
 			   the_end_of_the_daemon_takes_two_scans, an_orphan_found_at_the_end_of_the_daemon_repeats_nothing,
 			   a_child_that_waits_for_the_scan_is_written_nothing)
