@@ -144,6 +144,7 @@ static struct chunk renamed(struct session *s, struct chunk line) {
 	struct span body = splice_body(line);
 	struct envelope e;
 	const char *name = s->conversation_id;
+	if (!line.data) session_no_memory(s, "a line for it was lost");
 	if (!line.data || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
 	struct span old = e.session_id;
 	bool good = name ? span_equals(old, name) : !span_equals(old, "");
