@@ -116,9 +116,9 @@ static bool name_conversation(const struct session *s, const struct envelope *e,
 	struct span key, value, named = e->session_id;
 	size_t at = 0;
 	if (!name || !span_is_object(e->request)) return false;
-	if (!id && (named.p || s->waits)) return false;
-	if (!id) id = "";                      /* until the end of the start: session_set_conversation() */
-	if (strpbrk(id, "\"\\")) return false; /* no agent has such an id */
+	if (!id && (named.p || s->by_client)) return false; /* the client may never begin one */
+	if (!id) id = "";                                   /* until the end of the start: session_set_conversation() */
+	if (strpbrk(id, "\"\\")) return false;              /* no agent has such an id */
 	if (named.p) {
 		*edit = (struct splice_edit){named.p, named.n, {{"\"", 1}, span_of(id), {"\"", 1}}};
 		return !span_equals(named, id);

@@ -665,6 +665,7 @@ class Lives(CodexCase):
         rid = e.call("initialize", clientInfo={"name": "x", "version": "1"})
         for n in range(2):
             mine = e.call("model/list", limit=5)
+            e.sync()
             child = agent.child()
             self.initialized(child)
             m = child.wait(method="model/list")
