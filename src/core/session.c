@@ -138,25 +138,17 @@ static void on_warm(void *arg) {
 	session_changed(s);
 }
 
-/* Return the line under the conversation of the session, or without the empty name that it got in front (requests.c) if
- * there is none yet. No data: it stays as it is, or there is no memory. */
+/* Return the line under the conversation of the session; no data: it names none, the same one, or has no memory. */
 static struct chunk renamed(struct session *s, struct chunk line) {
 	struct span body = splice_body(line);
 	struct envelope e;
-	const char *name = s->conversation_id;
 	if (!line.data) session_no_memory(s, "a line for it was lost");
 	if (!line.data || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
-	struct span old = e.session_id;
-	bool good = name ? span_equals(old, name) : !span_equals(old, "");
-	if (!span_is_object(e.request) || !old.p || good) return CHUNK_NONE;
+	if (!span_is_object(e.request) || !e.session_id.p || span_equals(e.session_id, s->conversation_id))
+		return CHUNK_NONE;
 	struct buf id = BUF_INIT(SIZE_MAX / 4);
-	if (name) {
-		str_put_json(&id, name, strlen(name));
-	} else {
-		old = (struct span){e.request.p + 1, (size_t)(old.p + old.n - e.request.p) - 1};
-		old.n += old.p[old.n] == ',';
-	}
-	struct chunk own = id.failed ? CHUNK_NONE : splice_replace(line.data, line.len, old, name ? id.data : "", id.len);
+	str_put_json(&id, s->conversation_id, strlen(s->conversation_id));
+	struct chunk own = id.failed ? CHUNK_NONE : splice_replace(line.data, line.len, e.session_id, id.data, id.len);
 	if (!own.data) session_no_memory(s, "a line for it was lost");
 	buf_free(&id);
 	return own;
@@ -364,7 +356,6 @@ void session_step_answered(struct session *s, bool good) {
 void session_step_waits(struct session *s) {
 	s->waits = true;
 	progress_owes_init(&s->progress, false);
-	rename_waiting(s);
 	release_later(s);
 }
 
