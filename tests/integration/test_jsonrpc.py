@@ -88,6 +88,19 @@ class FirstLine(Case):
             self.assertIn("of the dialect %s, and a connection without a session speaks claude" % name,
                           c.error("bad_line")["error"])
 
+    def test_a_long_line_shows_it_too(self):
+        """By its beginning, of either frame."""
+        pad = "x" * 100000
+        c = self.d.client(kind=RpcClient)
+        c.sync()
+        c.send(dict(user("hi"), pad=pad))
+        self.assertIn("of the dialect claude", c.wait(error__code=-32600)["error.message"])
+        c = self.d.client()
+        c.send({"type": "user", "pad": pad})
+        c.error("bad_line")
+        c.send(dict(V, id=1, method="_plenum/list"))
+        self.assertIn("of the dialect acp, and a connection without a session speaks claude", c.error("bad_line")["error"])
+
 
 class Verbs(Rpc):
     def test_every_verb_is_a_method(self):

@@ -302,7 +302,8 @@ static enum dialect_step put_step(struct buf *b, const char *id, unsigned n, con
 
 static bool recognizes(struct span line) {
 	struct envelope e;
-	return scan_envelope(line.p, line.n, &e) && span_is_string(e.type);
+	bool cut = line.n == DIALECT_OPENING_BYTES; /* then the members before the cut are known */
+	return (scan_envelope(line.p, line.n, &e) || cut) && span_is_string(e.type);
 }
 
 static bool succeeded(const struct envelope *e) {
