@@ -100,7 +100,9 @@ static inline int world_pair(int *other) {
 static inline void world_wake(struct session *s) {
 	struct agent *a = session_new_agent(s);
 	ck_assert_ptr_nonnull(a);
+	static const int less_than_a_long_line = 106496; /* whatever the system's default is */
 	a->child.in = world_pair(&world.in);
+	setsockopt(a->child.in, SOL_SOCKET, SO_SNDBUF, &less_than_a_long_line, sizeof less_than_a_long_line);
 	a->child.out = world_pair(&world.out);
 	a->child.err = world_pair(&world.err);
 	agent_run(a);
