@@ -107,6 +107,7 @@ void chat_question_call(struct chat *ch, const struct incoming *in); /* a call t
 void chat_question_answer(struct chat *ch, const char *text);
 void chat_ask(struct chat *ch);               /* show the first question, or the sign to type behind */
 const char *chat_ask_prompt(struct chat *ch); /* the prompt before the answer */
+bool chat_ask_is_secret(struct chat *ch);     /* the answer is not to be shown */
 void chat_settled(struct chat *ch, const struct incoming *in);
 
 /* chat_typed.c */

@@ -52,6 +52,12 @@ const char *chat_ask_prompt(struct chat *ch) {
 	return q->ask.can_remember ? "allow? [y, n, a] " : "allow? [y, n] ";
 }
 
+bool chat_ask_is_secret(struct chat *ch) {
+	struct question *q = chat_question(ch);
+	struct form_field f;
+	return q && read_field(q, &f) && f.secret;
+}
+
 /* Before the answer is typed. With an editor the prompt is a part of the screen's end. */
 static void put_prompt(struct chat *ch) {
 	if (ch->editor) return;

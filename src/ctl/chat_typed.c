@@ -143,7 +143,7 @@ static void take_edited(struct chat *ch) {
 	_cleanup_free_ char *text = line ? wtext_to(line, n, &len) : NULL;
 	if (!text) return;
 	if (ch->asking) {
-		print_typed(ch, prompt, text, len);
+		print_typed(ch, prompt, text, chat_ask_is_secret(ch) ? 0 : len);
 		chat_question_answer(ch, text);
 		return;
 	}

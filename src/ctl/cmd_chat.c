@@ -8,6 +8,7 @@
 #include "ctl/chat.h"
 #include "ctl/pick.h"
 #include "ctl/text.h"
+#include "ctl/wtext.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -47,6 +48,8 @@ void chat_refresh(struct chat *ch) {
 	v.text = editor_text(ch->editor, &v.n, &v.cursor, &search);
 	_cleanup_free_ char *status = chat_status_text(ch), *pattern = NULL;
 	if (search) pattern = str_printf("(search: %ls) ", search);
+	_cleanup_wide_ wchar_t *hidden = ch->asking && chat_ask_is_secret(ch) ? calloc(v.n + 1, sizeof *hidden) : NULL;
+	if (hidden) v.text = wmemset(hidden, L'*', v.n);
 	v.status = status;
 	v.prompt = pattern ? pattern : ch->asking ? chat_ask_prompt(ch) : "> ";
 	screen_update(&ch->screen, &v);

@@ -27,6 +27,7 @@ static void read_question(struct span one, bool by_text, struct form_field *f) {
 	f->key = by_text ? f->title : span_member(one, "id");
 	f->options = span_member(one, "options");
 	f->required = true;
+	f->secret = span_is_true(span_member(one, "isSecret"));
 	f->free = by_text || !count(f->options) || span_is_true(span_member(one, "isOther"));
 	f->type = !span_is_string(f->key) ? FORM_UNKNOWN
 			  : !count(f->options)    ? FORM_TEXT

@@ -27,7 +27,8 @@ struct form_field {
 	struct span names;   /* of the options, an array; absent: they have their own */
 	struct span preset;  /* the value if nothing is entered; absent: none */
 	bool required;
-	bool free; /* own words are an answer, too */
+	bool free;   /* own words are an answer, too */
+	bool secret; /* the value is not to be shown */
 };
 
 /* Read field n. False: there are no more. */

@@ -656,6 +656,16 @@ class Questions(ChatCase):
         s.write("/decline")
         s.keys("Enter")
         self.assertEqual(child.wait(id=6)["result"], {"answers": {}})
+        s.typed("> ")
+        secret = dict(questions[1], question="Which key?", isSecret=True)
+        child.print(rpc("item/tool/requestUserInput", 7, threadId="t1", turnId="turn1", itemId="q", questions=[secret]))
+        s.wait("? Which key?\n", re.compile(r"own words:$"))
+        s.write("sesame")
+        s.wait(re.compile(r"own words: \*{6}$"))
+        s.keys("Enter")
+        self.assertEqual(child.wait(id=7)["result"], {"answers": {"why": {"answers": ["sesame"]}}})
+        s.typed("> ")
+        self.assertNotIn("sesame", s.text())
 
 
 class Waiting(ChatCase):
