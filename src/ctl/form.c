@@ -135,10 +135,16 @@ static size_t find_option(const struct form_field *f, const char *text) {
 	return 0;
 }
 
+/* Append it, once. */
 static bool add_option(json_t *list, const struct form_field *f, size_t number, char **why) {
-	json_t *value = load(option_at(f, number - 1).value);
+	json_t *value = load(option_at(f, number - 1).value), *one;
+	bool again = false;
+	size_t i;
 	if (!value) *why = str_printf("%zu: this choice cannot be read", number);
-	return value && json_array_append_new(list, value) == 0;
+	json_array_foreach(list, i, one) again |= json_equal(one, value);
+	if (!again) return value && json_array_append_new(list, value) == 0;
+	json_decref(value);
+	return true;
 }
 
 /* Append the options of the numbers. False: *why is set. */

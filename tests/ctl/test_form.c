@@ -99,6 +99,8 @@ START_TEST(choices) {
 	entered(some, true, "3, 1", "[\"b\",\"r\"]", NULL);
 	entered(some, true, "blue,green", "[\"b\",\"g\"]", NULL);
 	entered(some, true, "1", NULL, "1: is not some of these, at least 2");
+	entered(some, true, "1,1", NULL, "1,1: is not some of these, at least 2");
+	entered(some, true, "1,red,3", "[\"r\",\"b\"]", NULL);
 	entered("{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":[\"a\"]},\"default\":[]}", true, "", "[]",
 			NULL);
 }
