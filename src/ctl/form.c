@@ -229,17 +229,25 @@ static void put_kind(struct buf *b, const struct form_field *f) {
 	}
 }
 
-static bool limit(const struct form_field *f, const char *member, double *value) {
-	json_t *number = load(span_member(f->schema, member));
-	bool is = json_is_number(number);
-	*value = json_number_value(number);
-	json_decref(number);
-	return is;
+/* A double does not have every whole number above 2^53. */
+static bool is_more(const json_t *a, const json_t *b) {
+	if (json_is_integer(a) && json_is_integer(b)) return json_integer_value(a) > json_integer_value(b);
+	return json_is_number(a) && json_is_number(b) && json_number_value(a) > json_number_value(b);
 }
 
-static bool is_within(const struct form_field *f, const char *low, const char *high, double value) {
-	double min, max;
-	return !(limit(f, low, &min) && value < min) && !(limit(f, high, &max) && value > max);
+static bool is_within(const struct form_field *f, const char *low, const char *high, const json_t *value) {
+	json_t *min = load(span_member(f->schema, low)), *max = load(span_member(f->schema, high));
+	bool within = !is_more(min, value) && !is_more(value, max);
+	json_decref(min);
+	json_decref(max);
+	return within;
+}
+
+static bool counts(const struct form_field *f, const char *low, const char *high, size_t n) {
+	json_t *number = json_integer((json_int_t)n);
+	bool within = is_within(f, low, high, number);
+	json_decref(number);
+	return within;
 }
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
@@ -253,13 +261,13 @@ static size_t characters(const char *text) {
 static json_t *text_of(const struct form_field *f, const char *text) {
 	size_t format = format_of(f);
 	if (format < ARRAY_SIZE(formats) && fnmatch(formats[format].shape, text, 0) != 0) return NULL;
-	return is_within(f, "minLength", "maxLength", (double)characters(text)) ? json_string(text) : NULL;
+	return counts(f, "minLength", "maxLength", characters(text)) ? json_string(text) : NULL;
 }
 
 static json_t *number_of(const struct form_field *f, const char *text) {
 	json_t *value = load(span_of(text));
 	bool good = f->type == FORM_INTEGER ? json_is_integer(value) : json_is_number(value);
-	if (good && is_within(f, "minimum", "maximum", json_number_value(value))) return value;
+	if (good && is_within(f, "minimum", "maximum", value)) return value;
 	json_decref(value);
 	return NULL;
 }
@@ -281,7 +289,7 @@ static json_t *choice_of(const struct form_field *f, const char *text, char **wh
 		value = json_string(text);
 	else if ((named ? add_option(list, f, named, why) : add_numbers(list, f, text, why)) && f->type == FORM_CHOICE)
 		value = json_incref(json_array_get(list, 0));
-	else if (!*why && is_within(f, "minItems", "maxItems", (double)json_array_size(list)))
+	else if (!*why && counts(f, "minItems", "maxItems", json_array_size(list)))
 		value = json_incref(list);
 	json_decref(list);
 	return value;

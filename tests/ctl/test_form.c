@@ -65,6 +65,8 @@ START_TEST(numbers) {
 	entered(limited, true, "-1", "-1", NULL);
 	entered(limited, true, "11", NULL, "11: is not a whole number, -1 to 10");
 	entered("{\"type\":\"integer\",\"default\":7}", false, "", "7", NULL);
+	entered("{\"type\":\"integer\",\"maximum\":9007199254740992}", true, "9007199254740993", NULL,
+			"9007199254740993: is not a whole number, at most 9007199254740992");
 }
 END_TEST
 
