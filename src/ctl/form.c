@@ -418,12 +418,26 @@ static bool find_field(const struct speech_ask *ask, const char *name, size_t n,
 	return false;
 }
 
+static char *no_such_name(const struct speech_ask *ask, const char *word) {
+	struct buf b = BUF_INIT(KIND_MAX);
+	struct form_field f;
+	buf_puts(&b, "");
+	for (size_t n = 0; form_read(ask, n, &f); n++) {
+		_cleanup_free_ char *key = span_dup(f.key, NULL);
+		buf_printf(&b, "%s%s", n ? ", " : ": it asks for ", key ? key : "?");
+	}
+	char *text = str_printf("%s: names no value that is asked for%s", word, b.data ? b.data : "");
+	buf_free(&b);
+	return text;
+}
+
 static char *fill_one(const struct speech_ask *ask, const char *word, json_t *values) {
 	const char *sign = strchr(word, '=');
 	struct form_field f;
 	char *why = NULL;
-	if (!sign || !find_field(ask, word, (size_t)(sign - word), &f))
-		return str_printf("%s: names no value that is asked for", word);
+	while (sign && !find_field(ask, word, (size_t)(sign - word), &f))
+		sign = strchr(sign + 1, '='); /* a name may have it */
+	if (!sign) return no_such_name(ask, word);
 	_cleanup_free_ char *key = span_dup(f.key, NULL);
 	json_t *value = form_value(&f, sign + 1, &why);
 	if (value) json_object_set_new(values, key ? key : "", value);

@@ -635,7 +635,7 @@ class Decisions(Ctl):
         until(lambda: "elicitation" in self.ctl("pending").stdout, what="a pending request")
         rid = self.ctl("pending", "--ids").stdout.strip()
         for words, hint in (((), "it asks for values"), (("age=7",), "name: an answer is needed"), (("name=x", "age=old"), "old: is not a whole number"),
-                            (("nam=x",), "nam=x: names no value that is asked for"), (("-i", '{"name":"x"}', "name=x"), "--input excludes")):
+                            (("nam=x",), "nam=x: names no value that is asked for: it asks for name, age"), (("-i", '{"name":"x"}', "name=x"), "--input excludes")):
             self.assertIn(hint, self.ctl("allow", "work", rid, *words, code=64).stderr)
         self.assertIn("takes no reason", self.ctl("deny", "work", rid, "no", code=64).stderr)
         self.assertEqual(child.answers("e1"), [])
@@ -643,11 +643,12 @@ class Decisions(Ctl):
         self.assertEqual(child.answer("e1")["response.response"], {"action": "accept", "content": {"name": "Ada=Eve", "age": 7}})
 
     def test_the_questions_of_a_tool_by_their_text(self):
-        questions = {"questions": [{"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"label": "Blue"}]}]}
+        questions = {"questions": [{"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"label": "Blue"}]},
+                                   {"question": "Is a=b?", "header": "E", "options": [{"label": "Yes"}]}]}
         child, rid = self.asked(tool="AskUserQuestion", input=questions)
-        self.ctl("allow", "work", rid, "Which?=2")
+        self.ctl("allow", "work", rid, "Which?=2", "Is a=b?=c=d")
         self.assertEqual(child.answer("q1")["response.response"], {
-            "behavior": "allow", "updatedInput": dict(questions, answers={"Which?": "Blue"})})
+            "behavior": "allow", "updatedInput": dict(questions, answers={"Which?": "Blue", "Is a=b?": "c=d"})})
 
 
 class Attach(Ctl):
