@@ -74,6 +74,7 @@ const char *answer_lacks(const struct speech_ask *ask, const struct speech_decis
 	bool question = span_equals(ask->tool, "AskUserQuestion"), plan = span_equals(ask->tool, "ExitPlanMode");
 	bool form = ask->kind == SPEECH_ASKS_FORM;
 	if (form && d->message) return "the program that asks for these values takes no reason";
+	if (form && d->interrupt) return "to decline it does not end the turn (`plenumctl interrupt`)";
 	if (form && d->allow && !d->input && form_needs_values(ask))
 		return "it asks for values: enter them in `plenumctl chat`, or give them as NAME=VALUE";
 	if (d->allow && d->always && (question || plan))

@@ -638,6 +638,7 @@ class Decisions(Ctl):
                             (("nam=x",), "nam=x: names no value that is asked for: it asks for name, age"), (("-i", '{"name":"x"}', "name=x"), "--input excludes")):
             self.assertIn(hint, self.ctl("allow", "work", rid, *words, code=64).stderr)
         self.assertIn("takes no reason", self.ctl("deny", "work", rid, "no", code=64).stderr)
+        self.assertIn("does not end the turn", self.ctl("deny", "-i", "work", rid, code=64).stderr)
         self.assertEqual(child.answers("e1"), [])
         self.ctl("allow", "work", rid, "name=Ada=Eve", "age=7")
         self.assertEqual(child.answer("e1")["response.response"], {"action": "accept", "content": {"name": "Ada=Eve", "age": 7}})
