@@ -136,6 +136,7 @@ static const char *decision_words(struct span decision) {
 		{"deny", "denied"},
 		{"accept", "accepted"},
 		{"decline", "declined"},
+		{"cancel", "cancelled"},
 		{"cancelled", "withdrawn"},
 		{"timeout", "not answered in time"},
 		{"child_exited", "dropped: the agent has ended"},

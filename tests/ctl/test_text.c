@@ -303,6 +303,7 @@ START_TEST(a_notice_is_a_sentence) {
 		NOTICE("settled", "\"tool_name\":\"Bash\",\"decision\":\"allow\",\"by\":{\"name\":\"phone\","
 						  "\"program\":\"python3\"},\"permissions\":[\"x\",\"y\"]"),
 		NOTICE("settled", "\"tool_name\":\"Bash\",\"decision\":\"timeout\",\"by\":{\"name\":\"plenumd\"}"),
+		NOTICE("settled", "\"decision\":\"cancel\",\"by\":{\"name\":\"desk\"}"),
 		NOTICE("error", "\"code\":\"busy\",\"error\":\"the agent does not read\""),
 		NOTICE("later", "\"name\":\"n\""),
 		NULL};
@@ -330,6 +331,7 @@ START_TEST(a_notice_is_a_sentence) {
 						  "-- phone does not read fast enough: 9 bytes behind\n"
 						  "-- Bash: allowed by phone (python3), and remembered: x; y\n"
 						  "-- Bash: not answered in time\n"
+						  "-- the request: cancelled by desk\n"
 						  "-- the agent does not read\n"
 						  "[later] name=n\n");
 }
