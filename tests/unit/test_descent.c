@@ -382,6 +382,7 @@ START_TEST(an_environment_that_was_read_counts_while_others_are_read) {
 	ck_assert(descent_end(s, false, false));
 	world_turn();
 	ck_assert_uint_eq(errands, 2);
+	ck_assert_ptr_nonnull(kin_of(pid));
 	ck_assert_int_eq(ended_by(pid), SIGTERM);
 	ck_assert_int_eq(kill(services[1], SIGKILL), 0);
 	ended_by(services[1]);
@@ -442,7 +443,7 @@ START_TEST(an_orphan_found_at_the_end_of_the_daemon_repeats_nothing) {
 	const char *said = world_said(c), *once = strstr(said, named(known, "ending"));
 	world.router->events = &world_events;
 	ck_assert_ptr_nonnull(once);
-	ck_assert_ptr_null(strstr(once + 1, "\"ending\""));
+	ck_assert_ptr_null(strstr(once + 1, "\"action\""));
 	ck_assert_int_eq(ended_by(known), SIGTERM);
 	ck_assert_int_eq(ended_by(found), SIGTERM);
 }
