@@ -35,17 +35,20 @@ void client_handles_open(struct client *c, struct session *s, struct chunk line,
 void client_handles_leave(struct session *s, const struct client *c) {
 	const struct dialect *d = session_dialect(s);
 	struct handle *h;
+	bool there = session_has_child(s), hears = there || s->want_child; /* the next child may be going to open it */
 	while ((h = handles_of(&s->handles, c->id)) != NULL) {
-		struct call *call = session_has_child(s)
-								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer)
-								: NULL;
+		struct call *call = hears ? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer)
+								  : NULL;
 		struct buf b = NOTICE_INIT;
 		if (call) {
 			d->put_end(&b, call->id, dialect_gate_row(&gate_of(c)->rows, GATE_REQUEST, h->ends, strlen(h->ends)),
 					   span_of(h->name));
 			call->child = session_writes_to(s);
 			loop_timer_set(&call->timer, s->profile->control_timeout);
-			session_must_write(s, notice_chunk(&b));
+			if (there)
+				session_must_write(s, notice_chunk(&b));
+			else
+				session_write(s, notice_chunk(&b), true);
 		}
 		handles_drop(&s->handles, h);
 	}

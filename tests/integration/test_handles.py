@@ -161,6 +161,20 @@ class Ends(HandleCase):
         self.accept(child, "after")
         self.assertEqual(child.seen(method="fs/unwatch"), [])
 
+    def test_a_client_leaves_before_the_agent_has_started(self):
+        d, agent, child, a, b = self.open(2)
+        d.call("plenum_hibernate", session="s")
+        child.wait_gone()
+        d.wait_state("s", "asleep")
+        a.call("fs/watch", watchId="w", path="/")
+        a.close()
+        b.event("detached")
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="thread/resume")["id"], thread={"id": "t1", "turns": []}))
+        opened = child.wait(method="fs/watch")["params.watchId"]
+        self.assertEqual(child.wait(method="fs/unwatch")["params.watchId"], opened)
+
     def test_they_outlive_an_upgrade(self):
         d, _, child, a = self.open()
         mine = self.opened(child, a)
