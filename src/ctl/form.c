@@ -438,8 +438,10 @@ static char *fill_one(const struct speech_ask *ask, const char *word, json_t *va
 	while (sign && !find_field(ask, word, (size_t)(sign - word), &f))
 		sign = strchr(sign + 1, '='); /* a name may have it */
 	if (!sign) return no_such_name(ask, word);
-	_cleanup_free_ char *key = span_dup(f.key, NULL);
-	json_t *value = form_value(&f, sign + 1, &why);
+	_cleanup_free_ char *key = span_dup(f.key, NULL), *number = NULL;
+	size_t option = find_option(&f, sign + 1); /* the numbers are not shown here: a name counts first */
+	if (option) number = str_printf("%zu", option);
+	json_t *value = form_value(&f, number ? number : sign + 1, &why);
 	if (value) json_object_set_new(values, key ? key : "", value);
 	return why;
 }

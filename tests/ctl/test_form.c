@@ -127,6 +127,20 @@ START_TEST(what_cannot_be_entered) {
 }
 END_TEST
 
+START_TEST(a_word_names_a_choice_before_its_number) {
+	static const char *const words[][2] = {{"n=1", "{\"n\":1}"}, {"n=3", "{\"n\":2}"}, {"n=0", "{\"n\":0}"}};
+	struct speech_ask ask = {.kind = SPEECH_ASKS_FORM,
+							 .schema = span_of("{\"properties\":{\"n\":{\"type\":\"integer\",\"enum\":[0,1,2]}}}")};
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		_cleanup_free_ char *word = strdup(words[i][0]), *why = NULL;
+		char got[100];
+		as_text(form_fill(&ask, &word, 1, &why), got, sizeof got);
+		ck_assert_str_eq(got, words[i][1]);
+		ck_assert_ptr_null(why);
+	}
+}
+END_TEST
+
 /* --- Answers in the protocols ------------------------------------------------------------------------------------- */
 
 /* values: NULL: none. */
@@ -226,6 +240,7 @@ int main(void) {
 	tcase_add_test(t, yes_and_no);
 	tcase_add_test(t, choices);
 	tcase_add_test(t, what_cannot_be_entered);
+	tcase_add_test(t, a_word_names_a_choice_before_its_number);
 	tcase_add_test(t, answers_of_forms);
 	tcase_add_test(t, answers_of_questions);
 	tcase_add_test(t, answers_of_a_tool_are_in_its_input);
