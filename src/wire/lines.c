@@ -13,8 +13,6 @@
  * by its length. */
 #define GROW_FROM ((size_t)64 * 1024)
 #define CARRY_MAX (4 * GROW_FROM)
-/* An unfinished line of this many bytes leaves the ring, because later more bytes would have to be moved at once. */
-#define OWN_FROM ((size_t)4 * 1024 * 1024)
 #define READ_FROM GROW_FROM                /* no read goes where less than this is free */
 #define KEEPS ((size_t)1024 * 1024)        /* for a reader with short-lived lines */
 #define RING_MORE ((size_t)3 * LINES_READ) /* the read in hand, the unfinished line, pieces that are held up */
@@ -148,9 +146,8 @@ static bool scratch_space(struct lines *l) {
 	return true;
 }
 
-/* More room in the ring: around lines that are held longer than others, or in a new one; or in a block. */
+/* More room in the ring: around lines that are held longer than others, or in a new one. */
 static bool ring_space(struct lines *l) {
-	if (l->end >= OWN_FROM && own_block(l, data(l), l->end)) return true;
 	return ring_room(l->ring, l->end, LINES_READ) >= READ_FROM || ring_skip(l->ring, l->end, READ_FROM) ||
 		   take_up(l, data(l), l->end);
 }

@@ -450,34 +450,6 @@ START_TEST(the_head_of_a_long_line_keeps_no_more_than_itself) {
 }
 END_TEST
 
-/* Else a whole ring would be moved, and freed, in one turn of the loop. */
-START_TEST(a_very_long_line_leaves_the_ring_early) {
-	static const size_t early = 4 << 20;
-	struct lines_pool pool = {0};
-	struct lines l;
-	size_t total = 0, room, size;
-	struct chunk line;
-	lines_init(&l, &pool, 64 << 20);
-	lines_keep(&l, 16 << 20);
-	while (total < 2 * early) {
-		char *space = lines_space(&l, &room);
-		REQUIRE(total >= early ? l.owned : total == 0 || l.ring, "at %zu bytes", total);
-		memset(space, 'a' + (int)(total / LINES_READ % 23), room);
-		total += room;
-		lines_commit(&l, room);
-		REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "a line at %zu", total);
-	}
-	memcpy(lines_space(&l, &room), "end\n", 4);
-	lines_commit(&l, 4);
-	REQUIRE(lines_next(&l, &line, &size) == LINES_LINE && line.len == total + 4, "%zu bytes", line.len);
-	for (size_t i = 0; i < total; i += 1000)
-		REQUIRE(line.data[i] == 'a' + (int)(i / LINES_READ % 23), "the byte at %zu is %c", i, line.data[i]);
-	chunk_drop(&line);
-	lines_free(&l);
-	lines_pool_free(&pool);
-}
-END_TEST
-
 START_TEST(short_lines_behind_a_long_one_do_not_keep_it) {
 	struct lines_pool pool = {0};
 	struct lines l;
@@ -666,5 +638,5 @@ RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_st
 		  short_line_before_a_long_one, readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
 		  nothing_comes_behind_the_rest, a_trickle_is_moved_to_a_block_of_its_own, an_unfinished_line_can_be_given_up,
 		  a_very_long_line_is_skipped_without_being_held, the_head_of_a_long_line_keeps_no_more_than_itself,
-		  NOT_IN_VALGRIND(a_very_long_line_leaves_the_ring_early), short_lines_behind_a_long_one_do_not_keep_it,
-		  NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing), NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))
+		  short_lines_behind_a_long_one_do_not_keep_it, NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing),
+		  NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))
