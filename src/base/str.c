@@ -92,9 +92,18 @@ size_t str_fit(const char *text, size_t max) {
 	return n;
 }
 
+/* Return true if none of these 8 bytes is of a longer character. */
+static bool is_ascii(const char *eight) {
+	uint64_t word;
+	memcpy(&word, eight, sizeof word);
+	return !(word & 0x8080808080808080ULL);
+}
+
 bool str_is_utf8(const char *text, size_t n) {
-	for (size_t i = 0, len; i < n; i += len)
-		if (!(len = str_utf8(text + i, n - i))) return false;
+	for (size_t i = 0, len; i < n; i += len) {
+		len = n - i >= 8 && is_ascii(text + i) ? 8 : str_utf8(text + i, n - i);
+		if (!len) return false;
+	}
 	return true;
 }
 

@@ -83,6 +83,19 @@ START_TEST(utf8) {
 		}
 	ck_assert_uint_eq(str_utf8("", 0), 0);
 	ck_assert(str_is_utf8("", 0) && str_is_utf8("a\0\xc3\xa9", 4));
+	/* a bad byte is found, and a good character passes, at any place and length */
+	for (size_t n = 1; n < 40; n++)
+		for (size_t at = 0; at < n; at++) {
+			char text[40];
+			memset(text, 'a', n);
+			ck_assert(str_is_utf8(text, n));
+			text[at] = '\x80';
+			ck_assert(!str_is_utf8(text, n));
+			text[at] = '\xc3';
+			ck_assert(!str_is_utf8(text, n));
+			if (at + 1 < n) text[at + 1] = '\xa9';
+			ck_assert(str_is_utf8(text, n) == (at + 1 < n));
+		}
 	ck_assert(!str_is_utf8("a\xc3", 2) && !str_is_utf8("a\xff"
 													   "b",
 													   3));
