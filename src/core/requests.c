@@ -113,20 +113,13 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
  * taken. Return false if it need not be. */
 static bool name_conversation(const struct session *s, const struct envelope *e, struct splice_edit *edit) {
 	const char *name = session_dialect(s)->conversation_id, *id = s->conversation_id;
-	struct span key, value, named = e->session_id;
-	size_t at = 0;
+	struct span named = e->session_id;
 	if (!name || !span_is_object(e->request)) return false;
 	if (!id && (named.p || s->by_client)) return false; /* the client may never begin one */
 	if (!id) id = "";                                   /* until the end of the start: session_set_conversation() */
 	if (strpbrk(id, "\"\\")) return false;              /* no agent has such an id */
-	if (named.p) {
-		*edit = (struct splice_edit){named.p, named.n, {{"\"", 1}, span_of(id), {"\"", 1}}};
-		return !span_equals(named, id);
-	}
-	bool more = span_next_member(e->request, &at, &key, &value);
-	*edit = (struct splice_edit){e->request.p + 1, 0, {{"\"", 1}, span_of(name), {"\":\"", 3}, span_of(id)}};
-	edit->parts[SPLICE_PARTS - 1] = more ? (struct span){"\",", 2} : (struct span){"\"", 1};
-	return true;
+	*edit = splice_string(e->request, named, name, id);
+	return !span_equals(named, id);
 }
 
 /* more: one more edit, or NULL. */

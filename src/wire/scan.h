@@ -36,9 +36,18 @@ static inline bool span_blank(char c) {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static inline bool span_is_blank(struct span s) {
+static inline struct span span_skip_blanks(struct span s) {
 	while (s.n && span_blank(*s.p)) s.p++, s.n--;
-	return s.n == 0;
+	return s;
+}
+
+static inline bool span_is_blank(struct span s) {
+	return span_skip_blanks(s).n == 0;
+}
+
+/* Return its first n bytes, or all of it. */
+static inline struct span span_start(struct span s, size_t n) {
+	return (struct span){s.p, n < s.n ? n : s.n};
 }
 
 /* Return the value of a member of an object span (the last duplicate); SPAN_NONE if absent, or if obj is not an object.

@@ -23,12 +23,14 @@ struct chunk splice_replace(const char *p, size_t n, struct span old, const char
 	return chunk_join(parts, ARRAY_SIZE(parts));
 }
 
-/* A value that is put in needs its key before it and a comma behind it. */
+/* A value that is put in needs its key before it, and a comma behind it if another member follows. */
 struct splice_edit splice_string(struct span body, struct span old, const char *key, const char *text) {
 	static const struct span quote = {"\"", 1};
 	if (old.p) return (struct splice_edit){old.p, old.n, {quote, span_of(text), quote}};
-	const char *brace = memchr(body.p, '{', body.n);
-	return (struct splice_edit){brace + 1, 0, {quote, span_of(key), {"\":\"", 3}, span_of(text), {"\",", 2}}};
+	const char *at = (const char *)memchr(body.p, '{', body.n) + 1;
+	struct span rest = span_skip_blanks((struct span){at, (size_t)(body.p + body.n - at)});
+	struct span end = rest.n && *rest.p == '}' ? quote : (struct span){"\",", 2};
+	return (struct splice_edit){at, 0, {quote, span_of(key), {"\":\"", 3}, span_of(text), end}};
 }
 
 void splice_add(struct splice_edit *edits, size_t *n, struct splice_edit one) {

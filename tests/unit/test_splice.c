@@ -77,6 +77,8 @@ END_TEST
 START_TEST(a_string_that_was_not_there_comes_first) {
 	struct span body = span_of("  { \"type\":\"user\"}");
 	is_edited(body, splice_string(body, SPAN_NONE, "uuid", "u-2"), "  {\"uuid\":\"u-2\", \"type\":\"user\"}\n");
+	body = span_of("{ }");
+	is_edited(body, splice_string(body, SPAN_NONE, "uuid", "u-2"), "{\"uuid\":\"u-2\" }\n");
 }
 END_TEST
 
