@@ -168,19 +168,28 @@ static bool mentions_attach(const struct client *c, const char *p, size_t n) {
 	return memmem(p, n, verb, strlen(verb)) != NULL;
 }
 
+/* text: the line, or as much of it as is here. size: of a line that was not read to its end, else 0. A request is
+ * answered under its id: the client waits for it. */
+static void refuse(struct client *c, struct span text, bool request, struct span id, const char *code,
+				   const char *error, size_t size) {
+	bool needed = handshake_arrives_broken(c, text.p, text.n);
+	if (mentions_attach(c, text.p, text.n)) client_choose(c);
+	if (!request)
+		notify_complain_of_line(c, id, code, error, size);
+	else if (size)
+		notify_fail(c, id, code, "%s: it has %zu bytes", error, size);
+	else
+		notify_fail(c, id, code, "%s", error);
+	if (needed) handshake_served(c);
+}
+
 static void refuse_line(struct client *c, struct span body, const struct message *m, struct span id, const char *code,
 						const char *error) {
 	bool request = id.p && m->kind == MESSAGE_REQUEST;
 	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
 		request = !c->dialect->is_fatal_request(&m->env); /* else the CLI would have ended */
-	bool needed = handshake_arrives_broken(c, body.p, body.n);
-	if (mentions_attach(c, body.p, body.n)) client_choose(c);
 	c->world->bad_lines++;
-	if (request)
-		notify_fail(c, id, code, "%s", error);
-	else
-		notify_complain_of_line(c, id, code, error, 0);
-	if (needed) handshake_served(c);
+	refuse(c, body, request, id, code, error, 0);
 }
 
 /* The id's line was not checked. */
@@ -190,32 +199,19 @@ static bool is_plain(struct span id) {
 	return id.p;
 }
 
-/* Return the beginning of a line, of at most n bytes. */
-static struct span beginning(struct span line, size_t n) {
-	return (struct span){line.p, MIN(line.n, n)};
-}
-
 /* Refuse a line of which only the beginning is here, or is read. */
 static void refuse_by_head(struct client *c, struct span text, const char *code, const char *error, size_t size) {
-	struct span first = beginning(text, LINES_HEAD);
+	struct span first = span_start(text, LINES_HEAD);
 	struct head h;
 	c->dialect->read_head((struct chunk){NULL, first.p, first.n}, &h);
 	struct span id = is_plain(h.id) ? h.id : SPAN_NONE;
-	bool needed = handshake_arrives_broken(c, text.p, text.n);
-	if (mentions_attach(c, text.p, text.n)) client_choose(c);
-	if (id.p && h.kind == LINE_REQUEST && size)
-		notify_fail(c, id, code, "%s: it has %zu bytes", error, size); /* the client waits for it */
-	else if (id.p && h.kind == LINE_REQUEST)
-		notify_fail(c, id, code, "%s", error);
-	else
-		notify_complain_of_line(c, id, code, error, size);
-	if (needed) handshake_served(c);
+	refuse(c, text, id.p && h.kind == LINE_REQUEST, id, code, error, size);
 }
 
 /* A long line is not read once more for its id: that would be a long turn. */
 static void refuse_long_line(struct client *c, struct span body, const char *code, const char *error) {
 	c->world->bad_lines++;
-	refuse_by_head(c, beginning(body, LIMITS_REFUSED), code, error, 0);
+	refuse_by_head(c, span_start(body, LIMITS_REFUSED), code, error, 0);
 }
 
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "dialect/dialect.h"
 
-#include "base/macros.h"
-
 #include <string.h>
 
 const struct dialect *dialect_find(const char *name) {
@@ -15,20 +13,15 @@ void dialect_put_names(struct buf *b) {
 	for (size_t i = 0; dialect_list[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", dialect_list[i]->name);
 }
 
-/* A line may be long, and its parts that show the dialect stand at its beginning. */
-static struct span beginning(struct span line) {
-	return (struct span){line.p, MIN(line.n, DIALECT_OPENING_BYTES)};
-}
-
 const struct dialect *dialect_opened_by(struct span line) {
-	line = beginning(line);
+	line = span_start(line, DIALECT_OPENING_BYTES);
 	for (size_t i = 0; dialect_list[i]; i++)
 		if (dialect_list[i]->opens && dialect_list[i]->opens(line)) return dialect_list[i];
 	return dialect_default()->recognizes(line) ? dialect_default() : NULL;
 }
 
 const struct dialect *dialect_of_line(const struct dialect *d, struct span line) {
-	line = beginning(line);
+	line = span_start(line, DIALECT_OPENING_BYTES);
 	if (!dialect_list[1] || d->recognizes(line)) return NULL;
 	for (size_t i = 0; dialect_list[i]; i++) {
 		const struct dialect *other = dialect_list[i];
