@@ -856,12 +856,6 @@ static void move_all(struct list *to, struct list *from) {
 	for (struct list *node; !list_empty(from); list_add_tail(to, node)) list_del(node = from->next);
 }
 
-static struct session *session_of(const struct sweep *w) {
-	for (struct session *s = w->r->sessions; w->id && s; s = s->hh.next)
-		if (s->id == w->id) return s;
-	return NULL;
-}
-
 static bool sweeps_wait(const struct descent *d) {
 	return !list_empty(&d->sweeps) || !list_empty(&d->swept) || !list_empty(&d->held_sweeps);
 }
@@ -899,7 +893,7 @@ static void end_sweep(struct sweep *w) {
 
 /* One more pass, the first one with names. */
 static void serve_sweep(struct sweep *w, const struct crowd *c) {
-	w->session = session_of(w);
+	w->session = router_find_number(w->r, w->id);
 	size_t hit = c->failed ? 0 : sweep_crowd(w, c, w->passes == 0);
 	w->killed += hit;
 	list_del(&w->node);

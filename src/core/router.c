@@ -9,6 +9,12 @@ struct session *router_find(struct router *r, const char *name) {
 	return s;
 }
 
+struct session *router_find_number(const struct router *r, uint64_t id) {
+	for (struct session *s = r->sessions; id && s; s = s->hh.next)
+		if (s->id == id) return s;
+	return NULL;
+}
+
 static bool is_in(const struct session *s, const char *id) {
 	return s->conversation_id && strcmp(s->conversation_id, id) == 0;
 }

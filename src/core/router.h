@@ -111,6 +111,7 @@ struct router {
 /* Return true if the client stands in for the CLI in a session of its own: it gets output like that of the CLI. */
 bool router_is_shim(const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
+struct session *router_find_number(const struct router *r, uint64_t id);    /* by its own number; 0: none */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 bool router_has_conversation(const struct session *s, const char *id);
 struct session *router_named(struct router *r, const char *name); /* by either; the name wins */

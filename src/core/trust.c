@@ -215,9 +215,7 @@ const char *trust_why(struct router *r, struct client *c) {
 
 struct session *trust_session(struct router *r, struct client *c) {
 	if (trust_look(r, c) != ORIGIN_AGENT) return NULL;
-	for (struct session *s = r->sessions; s; s = s->hh.next)
-		if (s->id == c->family) return s;
-	return NULL;
+	return router_find_number(r, c->family);
 }
 
 struct session *trust_home(struct router *r, struct client *c) {
