@@ -171,10 +171,11 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 		return true;
 	}
 	struct queue all = *session_queue(s);
-	LIST_FOR_EACH (p, &s->prompts.open, const struct prompt, node) {
-		if (!hold) break; /* queued prompts are charged like lines for the child */
-		all.bytes += p->held.len;
-		all.count += p->held.len != 0;
+	if (hold) { /* queued prompts are charged like lines for the child */
+		LIST_FOR_EACH (p, &s->prompts.open, const struct prompt, node) {
+			all.bytes += p->held.len;
+			all.count += p->held.len != 0;
+		}
 	}
 	if (!queue_has_room(&all, len)) {
 		notify_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
