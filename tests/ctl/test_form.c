@@ -5,6 +5,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "ctl/form.h"
+#include "harness.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -232,22 +233,5 @@ START_TEST(answers_of_a_tool_are_in_its_input) {
 }
 END_TEST
 
-int main(void) {
-	Suite *s = suite_create("form");
-	TCase *t = tcase_create("all");
-	tcase_add_test(t, texts);
-	tcase_add_test(t, numbers);
-	tcase_add_test(t, yes_and_no);
-	tcase_add_test(t, choices);
-	tcase_add_test(t, what_cannot_be_entered);
-	tcase_add_test(t, a_word_names_a_choice_before_its_number);
-	tcase_add_test(t, answers_of_forms);
-	tcase_add_test(t, answers_of_questions);
-	tcase_add_test(t, answers_of_a_tool_are_in_its_input);
-	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
-}
+RUN_TESTS("form", texts, numbers, yes_and_no, choices, what_cannot_be_entered, a_word_names_a_choice_before_its_number,
+		  answers_of_forms, answers_of_questions, answers_of_a_tool_are_in_its_input)

@@ -9,6 +9,7 @@
 #include "ctl/speech.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
+#include "harness.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -553,39 +554,13 @@ START_TEST(an_old_codex_approval_has_other_words) {
 }
 END_TEST
 
-int main(void) {
-	Suite *s = suite_create("ctl");
-	TCase *t = tcase_create("all");
-	tcase_add_test(t, nothing_steers_the_terminal);
-	tcase_add_test(t, a_name_is_no_member_of_a_notice);
-	tcase_add_test(t, a_notice_is_a_sentence);
-	tcase_add_test(t, a_report_has_no_underscores);
-	tcase_add_test(t, one_line_is_one_line);
-	tcase_add_test(t, columns_are_as_wide_as_their_cells);
-	tcase_add_test(t, a_table_fits_its_width);
-	tcase_add_test(t, a_table_cuts_its_widest_cells);
-	tcase_add_test(t, what_always_remembers);
-	tcase_add_test(t, sizes_and_ages);
-	tcase_add_test(t, a_result_is_found_by_uuid);
-	tcase_add_test(t, a_merged_turn_is_ours_too);
-	tcase_add_test(t, a_turn_of_a_crowd_is_ours_by_its_echo);
-	tcase_add_test(t, an_old_cli_names_nobody);
-	tcase_add_test(t, a_turn_that_nobody_asked_for_is_not_ours);
-	tcase_add_test(t, the_turn_of_another_prompt_is_not_printed);
-	tcase_add_test(t, streamed_text_is_printed_once);
-	tcase_add_test(t, a_subagent_is_not_printed);
-	tcase_add_test(t, a_tool_is_shown_by_what_it_does);
-	tcase_add_test(t, an_acp_turn_is_shown);
-	tcase_add_test(t, the_reply_to_an_acp_prompt_ends_its_turn);
-	tcase_add_test(t, an_acp_permission_is_answered_by_the_kind_of_its_option);
-	tcase_add_test(t, a_codex_turn_is_shown);
-	tcase_add_test(t, a_codex_prompt_gets_the_name_of_its_turn);
-	tcase_add_test(t, a_codex_approval_is_answered_by_its_decisions);
-	tcase_add_test(t, an_old_codex_approval_has_other_words);
-	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
-}
+RUN_TESTS("ctl", nothing_steers_the_terminal, a_name_is_no_member_of_a_notice, a_notice_is_a_sentence,
+		  a_report_has_no_underscores, one_line_is_one_line, columns_are_as_wide_as_their_cells, a_table_fits_its_width,
+		  a_table_cuts_its_widest_cells, what_always_remembers, sizes_and_ages, a_result_is_found_by_uuid,
+		  a_merged_turn_is_ours_too, a_turn_of_a_crowd_is_ours_by_its_echo, an_old_cli_names_nobody,
+		  a_turn_that_nobody_asked_for_is_not_ours, the_turn_of_another_prompt_is_not_printed,
+		  streamed_text_is_printed_once, a_subagent_is_not_printed, a_tool_is_shown_by_what_it_does,
+		  an_acp_turn_is_shown, the_reply_to_an_acp_prompt_ends_its_turn,
+		  an_acp_permission_is_answered_by_the_kind_of_its_option, a_codex_turn_is_shown,
+		  a_codex_prompt_gets_the_name_of_its_turn, a_codex_approval_is_answered_by_its_decisions,
+		  an_old_codex_approval_has_other_words)

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "harness.h"
 #include "words.h"
 
 #include <check.h>
@@ -515,35 +516,8 @@ START_TEST(test_no_memory_for_a_name) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("config");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, test_daemon);
-	tcase_add_test(tc, test_limits);
-	tcase_add_test(tc, test_booleans);
-	tcase_add_test(tc, test_profile);
-	tcase_add_test(tc, test_built_in_profile_changes_in_part);
-	tcase_add_test(tc, test_later_files_win);
-	tcase_add_test(tc, test_usual_places);
-	tcase_add_test(tc, test_long_lines);
-	tcase_add_test(tc, test_long_comments_and_blanks);
-	tcase_add_test(tc, test_continuation);
-	tcase_add_test(tc, test_mistakes);
-	tcase_add_test(tc, test_every_mistake);
-	tcase_add_test(tc, test_one_mistake_one_line);
-	tcase_add_test(tc, test_mistakes_of_several_files);
-	tcase_add_test(tc, test_profile_mistakes);
-	tcase_add_test(tc, test_bytes_and_rights);
-	tcase_add_test(tc, test_example);
-	tcase_add_test(tc, test_manual_keys);
-	tcase_add_test(tc, test_manual_examples);
-	tcase_add_test(tc, test_what_was_read);
-	tcase_add_test(tc, test_no_memory_for_a_name);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS_WITH(setup, teardown, "config", test_daemon, test_limits, test_booleans, test_profile,
+			   test_built_in_profile_changes_in_part, test_later_files_win, test_usual_places, test_long_lines,
+			   test_long_comments_and_blanks, test_continuation, test_mistakes, test_every_mistake,
+			   test_one_mistake_one_line, test_mistakes_of_several_files, test_profile_mistakes, test_bytes_and_rights,
+			   test_example, test_manual_keys, test_manual_examples, test_what_was_read, test_no_memory_for_a_name)

@@ -221,21 +221,5 @@ static void after(void) {
 	loop_free(loop);
 }
 
-int main(void) {
-	Suite *suite = suite_create("guards");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, before, after);
-	tcase_add_test(tc, nobody_guards);
-	tcase_add_test(tc, guards_alone_are_kept);
-	tcase_add_test(tc, a_table_is_refused);
-	tcase_add_test(tc, damaged);
-	tcase_add_test(tc, the_stand_in_stays);
-	tcase_add_test(tc, lost_and_cleared);
-	tcase_add_test(tc, what_is_staged_is_written);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS_WITH(before, after, "guards", nobody_guards, guards_alone_are_kept, a_table_is_refused, damaged,
+			   the_stand_in_stays, lost_and_cleared, what_is_staged_is_written)

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/words.h"
+#include "harness.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -85,17 +86,4 @@ START_TEST(test_long) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("inifile");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_test(tc, test_good);
-	tcase_add_test(tc, test_continued);
-	tcase_add_test(tc, test_mistaken);
-	tcase_add_test(tc, test_long);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS("inifile", test_good, test_continued, test_mistaken, test_long)

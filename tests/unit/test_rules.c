@@ -700,35 +700,8 @@ START_TEST(test_split) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("rules");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_set_timeout(tc, 400);
-	tcase_add_test(tc, test_names);
-	tcase_add_test(tc, test_order);
-	tcase_add_test(tc, test_never_allowed);
-	tcase_add_test(tc, test_allow_commands);
-	tcase_add_test(tc, test_allow_is_not_fooled);
-	tcase_add_test(tc, test_undecodable_input);
-	tcase_add_test(tc, test_deny_finds_the_command);
-	tcase_add_test(tc, test_deny_asks_where_it_cannot_know);
-	tcase_add_test(tc, test_deny_passes_the_rest);
-	tcase_add_test(tc, test_deny_asks_where_the_name_stands);
-	tcase_add_test(tc, test_tools_that_execute);
-	tcase_add_test(tc, test_tools_with_files);
-	tcase_add_test(tc, test_hostile_commands);
-	tcase_add_test(tc, test_paths);
-	tcase_add_test(tc, test_denied_paths);
-	tcase_add_test(tc, test_glob_tool);
-	tcase_add_test(tc, test_links);
-	tcase_add_test(tc, test_hosts);
-	tcase_add_test(tc, test_other_patterns);
-	tcase_add_test(tc, test_check);
-	tcase_add_test(tc, test_split);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS("rules", test_names, test_order, test_never_allowed, test_allow_commands, test_allow_is_not_fooled,
+		  test_undecodable_input, test_deny_finds_the_command, test_deny_asks_where_it_cannot_know,
+		  test_deny_passes_the_rest, test_deny_asks_where_the_name_stands, test_tools_that_execute,
+		  test_tools_with_files, test_hostile_commands, test_paths, test_denied_paths, test_glob_tool, test_links,
+		  test_hosts, test_other_patterns, test_check, test_split)

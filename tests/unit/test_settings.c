@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 #include "core/settings.h"
+#include "harness.h"
 
 #include <check.h>
 
@@ -81,18 +82,4 @@ START_TEST(test_access) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("settings");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_test(tc, test_defaults);
-	tcase_add_test(tc, test_profile_claude);
-	tcase_add_test(tc, test_profile_fake);
-	tcase_add_test(tc, test_refs_and_profiles);
-	tcase_add_test(tc, test_access);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS("settings", test_defaults, test_profile_claude, test_profile_fake, test_refs_and_profiles, test_access)

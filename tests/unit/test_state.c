@@ -810,39 +810,10 @@ START_TEST(test_half_a_newer_one_is_left) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("state");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, test_round_trip);
-	tcase_add_test(tc, test_left);
-	tcase_add_test(tc, test_rights);
-	tcase_add_test(tc, test_lock);
-	tcase_add_test(tc, test_lock_that_cannot_be_had);
-	tcase_add_test(tc, test_lock_of_a_killed_process);
-	tcase_add_test(tc, test_default_folder);
-	tcase_add_test(tc, test_no_tree_is_made_to_write);
-	tcase_add_test(tc, test_damaged);
-	tcase_add_test(tc, test_numbers_that_are_not_told);
-	tcase_add_test(tc, test_no_file_at_all);
-	tcase_add_test(tc, test_members_of_another_type);
-	tcase_add_test(tc, test_every_byte);
-	tcase_add_test(tc, test_every_byte_of_a_newer_one);
-	tcase_add_test(tc, test_forgotten_in_a_newer_one);
-	if (!in_valgrind()) tcase_add_test(tc, test_too_long_a_table); /* writes 256 MiB */
-	tcase_add_test(tc, test_stop);
-	tcase_add_test(tc, test_full_disk);
-	tcase_add_test(tc, test_folder_removed);
-	tcase_add_test(tc, test_no_folder);
-	tcase_add_test(tc, test_behind);
-	tcase_add_test(tc, test_behind_in_the_loop);
-	tcase_add_test(tc, test_behind_and_gone);
-	tcase_add_test(tc, test_newer_one_is_left);
-	tcase_add_test(tc, test_half_a_newer_one_is_left);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS_WITH(setup, teardown, "state", test_round_trip, test_left, test_rights, test_lock,
+			   test_lock_that_cannot_be_had, test_lock_of_a_killed_process, test_default_folder,
+			   test_no_tree_is_made_to_write, test_damaged, test_numbers_that_are_not_told, test_no_file_at_all,
+			   test_members_of_another_type, test_every_byte, test_every_byte_of_a_newer_one,
+			   test_forgotten_in_a_newer_one, test_too_long_a_table, test_stop, test_full_disk, test_folder_removed,
+			   test_no_folder, test_behind, test_behind_in_the_loop, test_behind_and_gone, test_newer_one_is_left,
+			   test_half_a_newer_one_is_left)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "harness.h"
 #include "words.h"
 
 #include <stdlib.h>
@@ -41,16 +42,4 @@ START_TEST(test_split) {
 }
 END_TEST
 
-int main(void) {
-	Suite *suite = suite_create("words");
-	TCase *tc = tcase_create("all");
-	suite_add_tcase(suite, tc);
-	tcase_add_test(tc, test_list);
-	tcase_add_test(tc, test_named);
-	tcase_add_test(tc, test_split);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+RUN_TESTS("words", test_list, test_named, test_split)
