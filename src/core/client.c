@@ -1038,5 +1038,5 @@ void client_resume(struct client *c) {
 }
 
 bool client_is_ours(const struct client *c) {
-	return c->peer.uid == getuid() || c->peer.uid == 0;
+	return c->member.share && !share_is_limited(c->member.share->all, c->peer.uid);
 }

@@ -172,9 +172,10 @@ bool trust_is_asked(struct router *r, struct client *c) {
 	return c->origin == ORIGIN_ASKED && trust_look(r, c) == ORIGIN_ASKED;
 }
 
-/* A process may pass its connection on before it ends: its result is not valid for the other process. */
+/* A process may pass its connection on before it ends: its result is not valid for the other process. Its lines of one
+ * turn are judged alike. */
 bool trust_is_free(struct router *r, struct client *c) {
-	return trust_look(r, c) == ORIGIN_FREE && watch_alive(c->watch);
+	return trust_look(r, c) == ORIGIN_FREE && watch_alive_in(c->watch, loop_turn(r->loop));
 }
 
 /* --- rights ------------------------------------------------------------------------------------------------------ */

@@ -111,6 +111,10 @@ const struct histogram *loop_turns(const struct loop *l) {
 	return &l->turns;
 }
 
+uint64_t loop_turn(const struct loop *l) {
+	return l->turns.n + 1;
+}
+
 static void serve(struct loop_fd *f, short what) {
 	what &= f->wanted;
 	if (what) f->fn(f->arg, what & EV_READ, what & EV_WRITE);

@@ -32,7 +32,8 @@ bool loop_must_yield(const struct loop *l);
 /* Return the durations of all turns, in microseconds of the monotonic clock: from the first callback to the end of the
  * tasks, without the wait for the kernel. The running turn is not counted yet. */
 const struct histogram *loop_turns(const struct loop *l);
-void loop_finish(struct loop *l); /* run the remaining tasks (memory to free) */
+uint64_t loop_turn(const struct loop *l); /* the number of the running turn, 1 or more */
+void loop_finish(struct loop *l);         /* run the remaining tasks (memory to free) */
 
 /* A descriptor. Level-triggered; fn runs when it is readable or writable, as wanted. */
 struct loop_fd {

@@ -52,6 +52,12 @@ bool watch_alive(const struct watch *w) {
 	return w && fd_pidfd_alive(w->fd);
 }
 
+bool watch_alive_in(struct watch *w, uint64_t turn) {
+	if (!w || w->alive_in == turn) return w;
+	w->alive_in = watch_alive(w) ? turn : 0;
+	return w->alive_in;
+}
+
 void watch_drop(struct watch *w) {
 	if (!w || --w->users) return;
 	unlist(w);

@@ -14,7 +14,8 @@
 #define GROW_FROM ((size_t)64 * 1024)
 #define CARRY_MAX (4 * GROW_FROM)
 #define READ_FROM GROW_FROM                /* no read goes where less than this is free */
-#define KEEPS ((size_t)1024 * 1024)        /* for a reader with short-lived lines */
+#define KEEPS ((size_t)1024 * 1024)        /* for a reader with short-lived lines, at first */
+#define KEEPS_MAX (8 * KEEPS)              /* the same, once they have lived longer */
 #define RING_MORE ((size_t)3 * LINES_READ) /* the read in hand, the unfinished line, pieces that are held up */
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max) {
@@ -146,10 +147,11 @@ static bool scratch_space(struct lines *l) {
 	return true;
 }
 
-/* More room in the ring: around lines that are held longer than others, or in a new one. */
+/* More room in the ring: around lines that are held longer than others, or in a new one, which is larger. */
 static bool ring_space(struct lines *l) {
-	return ring_room(l->ring, l->end, LINES_READ) >= READ_FROM || ring_skip(l->ring, l->end, READ_FROM) ||
-		   take_up(l, data(l), l->end);
+	if (ring_room(l->ring, l->end, LINES_READ) >= READ_FROM || ring_skip(l->ring, l->end, READ_FROM)) return true;
+	l->keeps = MAX(l->keeps, MIN(2 * l->keeps, KEEPS_MAX));
+	return take_up(l, data(l), l->end);
 }
 
 static bool grow_block(struct lines *l) {

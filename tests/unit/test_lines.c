@@ -518,8 +518,9 @@ static void flow(struct lines *l, struct tape *t, const char *data, size_t n) {
 	}
 }
 
-/* A mix of lines of up to 1.5 MB, in reads of this size; counting starts after four times the kept bytes. */
-static void steady(size_t read, size_t kept, size_t longest) {
+/* A mix of lines of up to 1.5 MB, in reads of this size; counting starts after four times the kept bytes. told: the
+ * reader knows how many are kept. */
+static void steady(size_t read, size_t kept, size_t longest, bool told) {
 	struct lines_pool pool = {0};
 	struct lines l;
 	struct tape *t = calloc(1, sizeof *t);
@@ -533,7 +534,7 @@ static void steady(size_t read, size_t kept, size_t longest) {
 		data[at - 1] = '\n';
 	}
 	lines_init(&l, &pool, 64 << 20);
-	lines_keep(&l, kept);
+	if (told) lines_keep(&l, kept);
 	for (size_t round = 0; round < 10; round++) {
 		if (round == 3) calls = 0;
 		for (size_t from = 0; from < at; from += read) flow(&l, t, data + from, MIN(read, at - from));
@@ -549,8 +550,14 @@ static void steady(size_t read, size_t kept, size_t longest) {
 
 START_TEST(a_steady_flow_asks_for_nothing) {
 	static const size_t reads[] = {700, 50000, 262144};
-	for (size_t i = 0; i < ARRAY_SIZE(reads); i++) steady(reads[i], 4 << 20, 1500000);
-	steady(262144, 16 << 20, 7 << 20); /* the tape of the daemon, and long lines that fit */
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++) steady(reads[i], 4 << 20, 1500000, true);
+	steady(262144, 16 << 20, 7 << 20, true); /* the tape of the daemon, and long lines that fit */
+}
+END_TEST
+
+/* As the lines of a client that wait for a child. */
+START_TEST(lines_that_live_long_get_a_larger_ring) {
+	steady(262144, 6 << 20, 1500000, false);
 }
 END_TEST
 
@@ -639,4 +646,4 @@ RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_st
 		  nothing_comes_behind_the_rest, a_trickle_is_moved_to_a_block_of_its_own, an_unfinished_line_can_be_given_up,
 		  a_very_long_line_is_skipped_without_being_held, the_head_of_a_long_line_keeps_no_more_than_itself,
 		  short_lines_behind_a_long_one_do_not_keep_it, NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing),
-		  NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))
+		  NOT_IN_VALGRIND(lines_that_live_long_get_a_larger_ring), NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))

@@ -111,12 +111,24 @@ START_TEST(both_come_from_the_binary_before) {
 }
 END_TEST
 
+START_TEST(it_is_looked_at_once_in_a_turn) {
+	struct watches all = {0};
+	pid_t p = begin();
+	struct watch *w = take(&all, p, p);
+	ck_assert(watch_alive_in(w, 1));
+	end(p);
+	ck_assert(watch_alive_in(w, 1) && !watch_alive_in(w, 2) && !watch_alive_in(w, 1) && !watch_alive(w));
+	watch_drop(w);
+}
+END_TEST
+
 START_TEST(nothing_is_no_watch) {
-	ck_assert(!watch_alive(NULL));
+	ck_assert(!watch_alive(NULL) && !watch_alive_in(NULL, 1));
 	watch_drop(NULL);
 }
 END_TEST
 
 RUN_TESTS("watch", NOT_IN_VALGRIND(it_is_shared_until_the_last_one_drops_it), NOT_IN_VALGRIND(each_process_has_its_own),
 		  NOT_IN_VALGRIND(a_number_that_is_used_again_is_another_process),
-		  NOT_IN_VALGRIND(both_come_from_the_binary_before), nothing_is_no_watch)
+		  NOT_IN_VALGRIND(both_come_from_the_binary_before), NOT_IN_VALGRIND(it_is_looked_at_once_in_a_turn),
+		  nothing_is_no_watch)
