@@ -10,6 +10,8 @@
 
 /* *text: the caller frees; NULL: there is no guard. Of an owner with staged hooks these count. False: no memory. */
 bool guards_text(const struct registry *r, char **text);
+/* Return a number that is another one after any change of the guards; 0: hooks are staged, and it is not known. */
+uint64_t guards_mark(const struct registry *r);
 /* Restore owners from a text of guards_text(), without holders and grace timers. False: the text is damaged, or no
  * memory; the readable part is restored, and a stand-in for the rest refuses every tool until guards_clear(). */
 bool guards_restore(struct registry *r, struct session *s, struct loop *loop, const char *text,

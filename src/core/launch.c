@@ -65,7 +65,9 @@ static bool is_stripped(const char *variable) {
 void launch_move(struct launch *l, char *cwd) {
 	bool fits = cwd && *cwd == '/';
 	free(fits ? l->cwd : cwd);
-	if (fits) l->cwd = cwd;
+	if (!fits) return;
+	l->cwd = cwd;
+	l->changes++;
 }
 
 void launch_resume(struct launch *l, char *id) {

@@ -32,7 +32,7 @@ struct launch {
 	struct child_place place; /* the place of the start, if known (login_ask()); until the first start */
 	uid_t uid;                /* the owner of the session */
 	int umask;                /* of the newest requester, plus 1; 0: unknown, the daemon's counts */
-	uint64_t changes;         /* counts launch_bring() */
+	uint64_t changes;         /* counts launch_bring() and launch_move() */
 	uint64_t nofile;          /* the soft limit at the start of the daemon */
 	const char *instance;     /* the daemon's mark, so that a later daemon finds leftover processes; borrowed */
 };

@@ -8,11 +8,12 @@
 #include "base/str.h"
 #include "io/lock.h"
 #include "io/syncer.h"
+#include "store/draft.h"
+#include "wire/limits.h"
 #include "wire/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,22 +24,21 @@
 #define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
-#define SEQ_MAX (INT64_C(1) << 52) /* far below 2^53, the limit of exact integers in JavaScript clients */
-#define WRITE_MAX ((size_t)256 * 1024 * 1024)
-#define READ_MAX (2 * WRITE_MAX)
+#define SEQ_MAX (INT64_C(1) << 52)   /* far below 2^53, the limit of exact integers in JavaScript clients */
+#define READ_MAX (16 * LIMITS_TABLE) /* older daemons wrote longer tables */
 #define BOOT_MAX 64
-#define SEAL_BEFORE ",\"sum\":\""
-#define SEAL_LEN (sizeof SEAL_BEFORE - 1 + 16 + 2) /* ,"sum":"0123456789abcdef"} */
 
 struct state {
 	char *dir;
 	char *socket;        /* of this daemon, for the lock file; NULL: none */
 	char boot[BOOT_MAX]; /* the id of this boot */
 	int dir_fd, lock_fd;
-	struct syncer *syncer; /* NULL: state_save() waits for the disk */
-	int syncing;           /* being synced: a table, or dir_fd; -1: nothing */
-	int newer;             /* the next table to sync; -1: none */
-	int64_t seq;           /* of closed sessions */
+	struct syncer *syncer;  /* NULL: state_save() waits for the disk */
+	int syncing;            /* being synced: a table, or dir_fd; -1: nothing */
+	int newer;              /* the next table to sync; -1: none */
+	int64_t seq;            /* of closed sessions */
+	struct record *records; /* the long parts of the table, as text */
+	size_t length, others;  /* of the newest table, and of the records in it of limited uids */
 	struct state_left *left;
 	size_t n_left;
 	bool lost; /* sessions were lost, and even their names */
@@ -163,6 +163,7 @@ static struct state *make(char *dir, const char *socket) {
 
 static struct state *drop(struct state *s) {
 	int number = errno;
+	record_free(&s->records);
 	free(s->left);
 	free(s->socket);
 	free(s->dir);
@@ -221,82 +222,13 @@ static bool reopen(struct state *s, struct error *error) {
 	return true;
 }
 
-/* --- To JSON ----------------------------------------------------------------------------------------------------- */
+/* --- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* Write text, not a tree: with a thousand sessions a tree would take most of the time of a change. */
-static void put_text(struct buf *b, const char *text) {
-	size_t n = text ? strlen(text) : 0;
-	if (!text) {
-		buf_puts(b, "null");
-	} else if (str_is_utf8(text, n)) {
-		str_put_json(b, text, n);
-	} else {
-		buf_puts(b, "{\"hex\":\"");
-		for (size_t i = 0; i < n; i++) buf_printf(b, "%02x", (unsigned char)text[i]);
-		buf_puts(b, "\"}");
-	}
-}
-
-static void put_list(struct buf *b, char *const *v, size_t n) {
-	buf_putc(b, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (i) buf_putc(b, ',');
-		put_text(b, v[i]);
-	}
-	buf_putc(b, ']');
-}
-
-/* FNV-1a: a change of one byte always changes it. It detects damage, not forgery. */
-static uint64_t sum_of(const char *text, size_t n) {
-	uint64_t h = 14695981039346656037ULL;
-	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211ULL;
-	return h;
-}
-
-/* End the line that begins at `from`: an object without its closing brace. */
-static void put_seal(struct buf *b, size_t from) {
-	if (b->failed) return;
-	buf_printf(b, SEAL_BEFORE "%016" PRIx64 "\"}\n", sum_of(b->data + from, b->len - from));
-}
-
-/* The texts of a session, in their order in the file. */
-#define TEXT(member)                                                                                                   \
-	{ #member, offsetof(struct state_session, member) }
-static const struct {
-	const char *key;
-	size_t at;
-} texts[] = {TEXT(name), TEXT(profile), TEXT(cwd), TEXT(conversation_id), TEXT(previous_id), TEXT(guards),
-			 TEXT(mode), TEXT(timers),  TEXT(memo)};
-#undef TEXT
-
-static char **text_of(const struct state_session *s, size_t i) {
-	void *at = (char *)(uintptr_t)s + texts[i].at;
-	return at;
-}
-
-static void put_session(struct buf *b, const struct state_session *s) {
-	size_t from = b->len;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		buf_printf(b, "%c\"%s\":", i ? ',' : '{', texts[i].key);
-		put_text(b, *text_of(s, i));
-	}
-	buf_puts(b, ",\"args\":");
-	put_list(b, s->args, s->n_args);
-	buf_puts(b, ",\"env\":");
-	put_list(b, s->env, s->n_env);
-	buf_printf(b,
-			   ",\"uid\":%jd,\"env_only\":%s,\"child_pid\":%jd,\"child_start\":%jd,\"created_ms\":%jd,\"used_ms\":%jd,"
-			   "\"seq\":%jd",
-			   (intmax_t)s->uid, s->env_only ? "true" : "false", (intmax_t)s->child_pid, (intmax_t)s->child_start,
-			   (intmax_t)s->created_ms, (intmax_t)s->used_ms, (intmax_t)s->seq);
-	put_seal(b, from);
-}
-
-static void put_head(struct buf *b, const struct state *s, const struct state_session *all, size_t n) {
-	size_t from = b->len;
+static void put_head(struct draft *d, const struct state *s, const struct state_session *all, size_t n) {
+	struct buf *b = &d->own;
 	buf_printf(b, "{\"version\":%d,\"seq\":%jd,\"lost\":%s,\"boot\":", STATE_VERSION, (intmax_t)s->seq,
 			   s->lost ? "true" : "false");
-	put_text(b, s->boot);
+	draft_text(d, s->boot);
 	buf_puts(b, ",\"left\":[");
 	for (size_t i = 0; i < s->n_left; i++)
 		buf_printf(b, "%s[%jd,%jd,%jd]", i ? "," : "", (intmax_t)s->left[i].pid, (intmax_t)s->left[i].start,
@@ -304,22 +236,19 @@ static void put_head(struct buf *b, const struct state *s, const struct state_se
 	buf_puts(b, "],\"sessions\":[");
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(b, i ? ",[" : "[");
-		put_text(b, all[i].name);
+		draft_text(d, all[i].name);
 		buf_putc(b, ',');
-		put_text(b, all[i].conversation_id);
+		draft_text(d, all[i].conversation_id);
 		buf_putc(b, ']');
 	}
 	buf_putc(b, ']');
-	put_seal(b, from);
+	draft_end_line(d);
 }
 
-/* --- Writing ----------------------------------------------------------------------------------------------------- */
-
 /* Write the next table. Readers see it at once, the next daemon too; it may not be on the disk yet. */
-static int write_next(int dir_fd, const struct buf *b) {
+static int write_next(int dir_fd, const struct draft *d) {
 	int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && fd_write_all(fd, b->data, b->len) >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0)
-		return fd;
+	if (fd >= 0 && draft_write(d, fd) == 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0) return fd;
 	int saved = errno;
 	if (fd >= 0) close(fd);
 	unlinkat(dir_fd, NEW_NAME, 0);
@@ -384,8 +313,8 @@ static int save_now(struct state *s, int fd) {
 	return 0;
 }
 
-static int replace(struct state *s, const struct buf *b) {
-	int fd = write_next(s->dir_fd, b);
+static int replace(struct state *s, const struct draft *d) {
+	int fd = write_next(s->dir_fd, d);
 	if (fd < 0) return -1;
 	if (!s->syncer) return save_now(s, fd);
 	if (s->syncing < 0) {
@@ -397,28 +326,53 @@ static int replace(struct state *s, const struct buf *b) {
 	return 0;
 }
 
+/* Write the whole table; its head is also its last line. */
+static void put_table(struct draft *d, struct state *s, const struct state_session *all, size_t n) {
+	uid_t own = geteuid();
+	size_t others = 0;
+	put_head(d, s, all, n);
+	size_t head = d->len;
+	for (size_t i = 0; i < n; i++) {
+		size_t before = d->len;
+		record_put(d, &s->records, &all[i]);
+		if (all[i].uid != 0 && all[i].uid != own) others += d->len - before;
+	}
+	record_sweep(&s->records);
+	draft_repeat(d, head);
+	if (d->own.failed) return;
+	s->length = d->len;
+	s->others = others;
+}
+
 bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct draft d;
 	error->text[0] = 0;
 	bool ok = false;
 	int number = ENOMEM;
-	put_head(&b, s, all, n);
-	size_t head = b.len;
-	for (size_t i = 0; i < n && b.len <= WRITE_MAX; i++) put_session(&b, &all[i]);
-	if (!b.failed && buf_reserve(&b, head)) buf_put(&b, b.data, head);
-	if (b.failed) {
+	draft_init(&d);
+	put_table(&d, s, all, n);
+	if (d.own.failed) {
 		error_set(error, "cannot write the table of sessions: out of memory");
-	} else if (b.len > WRITE_MAX) {
-		error_set(error, "the table of sessions would be longer than %zu bytes: forget sessions", WRITE_MAX);
+	} else if (d.len > LIMITS_TABLE) {
+		error_set(error, "the table of sessions would be longer than %zu bytes: forget sessions", LIMITS_TABLE);
 		number = EFBIG;
 	} else {
-		ok = replace(s, &b) == 0 || (errno == ENOENT && reopen(s, error) && replace(s, &b) == 0);
+		ok = replace(s, &d) == 0 || (errno == ENOENT && reopen(s, error) && replace(s, &d) == 0);
 		number = errno;
 		if (!ok && !*error->text) say_unwritten(s, number, error);
 	}
-	buf_free(&b);
+	draft_free(&d);
 	errno = number;
 	return ok;
+}
+
+bool state_has(const struct state *s, struct state_session *one, enum record_part part) {
+	return record_has(s->records, one->id, part, one->marks[part], &one->hashes[part]);
+}
+
+size_t state_length(const struct state *s, size_t *others) {
+	*others = s->others;
+	return s->length;
 }
 
 /* --- From JSON --------------------------------------------------------------------------------------------------- */
@@ -481,6 +435,21 @@ static bool read_numbers(const json_t *j, struct state_session *s) {
 	s->child_start = (uint64_t)start;
 	s->seq = (uint64_t)seq;
 	return true;
+}
+
+/* The texts of a record. */
+#define TEXT(member)                                                                                                   \
+	{ #member, offsetof(struct state_session, member) }
+static const struct {
+	const char *key;
+	size_t at;
+} texts[] = {TEXT(name), TEXT(profile), TEXT(cwd), TEXT(conversation_id), TEXT(previous_id), TEXT(guards),
+			 TEXT(mode), TEXT(timers),  TEXT(memo)};
+#undef TEXT
+
+static char **text_of(const struct state_session *s, size_t i) {
+	void *at = (char *)(uintptr_t)s + texts[i].at;
+	return at;
 }
 
 /* Read the whole record, or nothing. */
@@ -559,10 +528,10 @@ struct found {
 };
 
 static json_t *read_line(const char *line, size_t n) {
-	char seal[SEAL_LEN + 1];
-	if (n < SEAL_LEN + 1) return NULL;
-	snprintf(seal, sizeof seal, SEAL_BEFORE "%016" PRIx64 "\"}", sum_of(line, n - SEAL_LEN));
-	if (memcmp(line + n - SEAL_LEN, seal, SEAL_LEN) != 0) return NULL;
+	char seal[DRAFT_SEAL_LEN + 1];
+	if (n < DRAFT_SEAL_LEN + 1) return NULL;
+	draft_seal(seal, line, n - DRAFT_SEAL_LEN);
+	if (memcmp(line + n - DRAFT_SEAL_LEN, seal, DRAFT_SEAL_LEN) != 0) return NULL;
 	struct parse_error error;
 	json_t *value = parse_json(line, n, JSON_REJECT_DUPLICATES, &error);
 	if (error.no_memory) log_no_memory(); /* an intact record would count as damaged */

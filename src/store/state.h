@@ -15,10 +15,11 @@
  * Version 1 of the format is JSON Lines: a head, a record for each session, the head again.
  *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],...],"sessions":[["NAME","CONVERSATION"],...],
  *    "sum":"..."}
- *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
- *    "mode":...,"timers":...,"memo":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,
- *    "used_ms":N,"seq":N,"sum":"..."}
+ *   {"cwd":...,"args":[...],"env":[...],"guards":...,"memo":...,"timers":...,"name":...,"profile":...,
+ *    "conversation_id":...,"previous_id":...,"mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,
+ *    "created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
  * Each line ends with the FNV-1a sum of the bytes before `,"sum"`: a record is read exactly as written, or not at all.
+ * The long members are first: their text and their sum are kept for the next table (record.h).
  *
  * Damage fails closed. A session with an unreadable record is known from the head: it gets its record of the older
  * table, if any, else only its name and conversation (profile STATE_UNREADABLE: it cannot start); in both cases guards
@@ -26,13 +27,13 @@
  * The same holds for a file of a newer version, and for an empty one. A damaged file is kept as
  * sessions.json.damaged-TIME; it is never deleted and never prevents a start.
  *
- * A table written by state_save() is at most half as long as the limit of state_load(); a longer one is an error of
- * state_save().
+ * A table written by state_save() has at most LIMITS_TABLE bytes; a longer one is an error of state_save().
  */
 #pragma once
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "store/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +63,10 @@ struct state_session {
 	uint64_t child_start; /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
 	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
 	uint64_t seq;                /* of its tape at the time of writing: the next number */
+	/* For state_save() alone. */
+	uint64_t id;                   /* a number of the session; 0: its parts are not kept */
+	uint64_t marks[RECORD_PARTS];  /* equal marks under an id are equal parts; 0: the part is not kept */
+	uint64_t hashes[RECORD_PARTS]; /* of the parts; state_has() returns them */
 };
 
 /* A leftover process of an agent, or a possible one. */
@@ -94,6 +99,12 @@ void state_settle(struct state *s);
 /* Replace the table. True: the next daemon reads it, unless the computer fails before the fsync. False: the old one is
  * still there, error has the cause, and errno (EFBIG: it would be too long). */
 bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error);
+/* Return true if the text of this part with one's id and mark is kept: state_save() does not read the part of `one`.
+ * Sets one's hash of the part. */
+bool state_has(const struct state *s, struct state_session *one, enum record_part part);
+/* Return the bytes of the table of the newest state_save(), also if it failed; 0: there was none. *others: those of the
+ * records of other uids than the daemon's and root. */
+size_t state_length(const struct state *s, size_t *others);
 
 /* The highest number of a line on the tape of a closed session: written with the table, known after loading; 0 without
  * a table, -1 if the table has none. */

@@ -34,11 +34,34 @@ struct store {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t mix_text(uint64_t h, const char *text) {
-	return (h ^ hash_text(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
+static uint64_t mix(uint64_t h, uint64_t value) {
+	return (h ^ value) * 1099511628211ULL;
 }
 
-static bool to_state(const struct session *s, struct state_session *out) {
+static uint64_t mix_text(uint64_t h, const char *text) {
+	return mix(h, hash_text(text ? text : "\1", text ? strlen(text) + 1 : 1));
+}
+
+/* Serialize the guards, and what the dialect keeps, unless the table has their text. False without memory. */
+static bool put_parts(struct store *k, const struct session *s, struct state_session *out) {
+	bool ok = true;
+	out->id = s->id;
+	out->marks[RECORD_LAUNCH] = out->hashes[RECORD_LAUNCH] = mix(mix(UINT64_MAX, s->id), s->launch.changes);
+	out->marks[RECORD_GUARDS] = guards_mark(&s->registry);
+	out->marks[RECORD_MEMO] = mix_text(mix(UINT64_MAX, s->memo.version), s->timers.armed);
+	if (!state_has(k->state, out, RECORD_GUARDS)) {
+		ok = guards_text(&s->registry, &out->guards);
+		out->hashes[RECORD_GUARDS] = mix_text(1, out->guards);
+	}
+	if (!state_has(k->state, out, RECORD_MEMO)) {
+		out->memo = memo_text(&s->memo, false);
+		out->timers = timers_text(&s->timers);
+		out->hashes[RECORD_MEMO] = mix_text(mix_text(1, out->memo), out->timers);
+	}
+	return ok;
+}
+
+static bool to_state(struct store *k, const struct session *s, struct state_session *out) {
 	const struct launch *l = &s->launch;
 	pid_t pid = session_pid(s);
 	bool argv = l->has_argv;
@@ -62,10 +85,8 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 		.seq = s->tape.next,
-		.timers = timers_text(&s->timers),
-		.memo = memo_text(&s->memo, false),
 	};
-	return guards_text(&s->registry, &out->guards);
+	return put_parts(k, s, out);
 }
 
 /* Include the running children: a later daemon identifies by them the processes of their process sessions. */
@@ -84,20 +105,16 @@ static bool to_left(struct store *k) {
 	return ok;
 }
 
-/* changes: of the launches, whose words are not hashed. */
-static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r, uint64_t changes) {
+static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r) {
 	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent->changes << 40; /* never 0: no saved table has it */
 	h ^= (uint64_t)r->guards_lost << 63;
-	h = (h ^ changes) * 1099511628211ULL;
 	for (size_t i = 0; i < n; i++) {
 		h = mix_text(h, all[i].name);
 		h = mix_text(h, all[i].conversation_id);
 		h = mix_text(h, all[i].previous_id);
-		h = mix_text(h, all[i].guards);
 		h = mix_text(h, all[i].mode);
-		h = mix_text(h, all[i].timers);
-		h = mix_text(h, all[i].memo);
-		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
+		for (size_t part = 0; part < RECORD_PARTS; part++) h = mix(h, all[i].hashes[part]);
+		h = mix(h, (uint64_t)all[i].child_pid ^ all[i].child_start << 20);
 	}
 	return h;
 }
@@ -105,7 +122,6 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 /* False: errno has the cause, too. */
 static bool save_table(struct store *k, struct error *error) {
 	size_t n = 0;
-	uint64_t changes = 0;
 	bool ok = true;
 	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
 	errno = ENOMEM;
@@ -113,10 +129,9 @@ static bool save_table(struct store *k, struct error *error) {
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next) {
 		if (s->ephemeral || (s->by_client && !s->conversation_id)) continue; /* no client could return to it */
-		ok = to_state(s, &all[n++]) && ok;                                   /* no table may lack an existing guard */
-		changes += s->launch.changes;
+		ok = to_state(k, s, &all[n++]) && ok;                                /* no table may lack an existing guard */
 	}
-	uint64_t h = hash_all(all, n, k->router, changes);
+	uint64_t h = hash_all(all, n, k->router);
 	ok = to_left(k) && ok;
 	state_set_seq(k->state, k->router->last_seq);
 	state_set_lost(k->state, k->router->guards_lost);

@@ -132,6 +132,13 @@ static bool same(void *arg, const struct state_session *s) {
 	return true;
 }
 
+static bool has_long_arg(void *arg, const struct state_session *s) {
+	ck_assert(s->n_args == 1 && strlen(s->args[0]) == 100000 && s->n_env == 2);
+	ck_assert_str_eq(s->guards, guards);
+	++*(int *)arg;
+	return true;
+}
+
 static bool count(void *arg, const struct state_session *s) {
 	(void)s;
 	return ++*(int *)arg < 3;
@@ -600,26 +607,66 @@ START_TEST(test_forgotten_in_a_newer_one) {
 }
 END_TEST
 
+/* Also when their text is kept. */
 START_TEST(test_too_long_a_table) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
-	struct state_session *all = calloc(257, sizeof *all);
+	enum { N = 33 };
+	struct state_session *all = calloc(N, sizeof *all);
 	char *word = malloc((1 << 20) + 1), *words[] = {word, NULL};
+	size_t length, others;
 	memset(word, 'x', 1 << 20);
 	word[1 << 20] = 0;
+	ck_assert_uint_eq(state_length(s, &others), 0);
 	ck_assert(state_save(s, &one, 1, &error));
-	for (int i = 0; i < 257; i++) {
+	for (int i = 0; i < N; i++) {
 		all[i] = one;
 		all[i].args = words;
 		all[i].n_args = 1;
+		all[i].uid = i % 2 ? geteuid() : 1000;
+		all[i].id = (uint64_t)i + 1;
+		all[i].marks[RECORD_LAUNCH] = 1;
 	}
-	ck_assert(!state_save(s, all, 257, &error));
-	ck_assert_int_eq(errno, EFBIG);
-	ck_assert_msg(strstr(error.text, "longer than 268435456") != NULL, "%s", error.text);
-	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, &error), 1); /* the previous one */
+	for (int i = 0; i < 2; i++) {
+		ck_assert(!state_save(s, all, N, &error));
+		ck_assert_int_eq(errno, EFBIG);
+		ck_assert_msg(strstr(error.text, "longer than 33554432") != NULL, "%s", error.text);
+		int seen = 0;
+		ck_assert_int_eq(state_load(s, same, &seen, &error), 1); /* the previous one */
+	}
+	length = state_length(s, &others);
+	ck_assert(length > (size_t)N << 20 && length < (size_t)(N + 1) << 20);
+	ck_assert(others > (size_t)(N + 1) / 2 << 20 && others < (size_t)(N + 3) / 2 << 20);
+	ck_assert_msg(state_save(s, all + 2, N - 2, &error), "%s", error.text);
+	ck_assert_uint_lt(state_length(s, &others), length - (2 << 20));
 	free(word);
 	free(all);
+	state_close(s);
+}
+END_TEST
+
+/* The second table has the texts that the first one kept. */
+START_TEST(test_kept_parts) {
+	struct state *s = open_it();
+	char *text = malloc(100001), *words[] = {text, NULL};
+	memset(text, 'x', 100000);
+	text[100000] = 0;
+	struct state_session one = sample();
+	int seen = 0;
+	one.id = 7;
+	one.args = words;
+	one.n_args = 1;
+	one.marks[RECORD_LAUNCH] = one.hashes[RECORD_LAUNCH] = 5;
+	ck_assert(!state_has(s, &one, RECORD_LAUNCH));
+	ck_assert(state_save(s, &one, 1, &error));
+	one.hashes[RECORD_LAUNCH] = 0;
+	ck_assert(state_has(s, &one, RECORD_LAUNCH) && one.hashes[RECORD_LAUNCH] == 5);
+	one.args = one.env = NULL;
+	one.n_args = one.n_env = 0;
+	ck_assert(state_save(s, &one, 1, &error));
+	ck_assert_int_eq(state_load(s, has_long_arg, &seen, &error), 1);
+	ck_assert_int_eq(seen, 1);
+	free(text);
 	state_close(s);
 }
 END_TEST
@@ -814,6 +861,6 @@ RUN_TESTS_WITH(setup, teardown, "state", test_round_trip, test_left, test_rights
 			   test_lock_that_cannot_be_had, test_lock_of_a_killed_process, test_default_folder,
 			   test_no_tree_is_made_to_write, test_damaged, test_numbers_that_are_not_told, test_no_file_at_all,
 			   test_members_of_another_type, test_every_byte, test_every_byte_of_a_newer_one,
-			   test_forgotten_in_a_newer_one, test_too_long_a_table, test_stop, test_full_disk, test_folder_removed,
-			   test_no_folder, test_behind, test_behind_in_the_loop, test_behind_and_gone, test_newer_one_is_left,
-			   test_half_a_newer_one_is_left)
+			   test_forgotten_in_a_newer_one, test_too_long_a_table, test_kept_parts, test_stop, test_full_disk,
+			   test_folder_removed, test_no_folder, test_behind, test_behind_in_the_loop, test_behind_and_gone,
+			   test_newer_one_is_left, test_half_a_newer_one_is_left)
