@@ -300,6 +300,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 	loop_timer_init(&a->starved_timer, loop, on_starved_timer, a);
 	loop_task_init(&a->free_task, free_agent, a);
 	loop_task_init(&a->more_task, on_more, a);
+	list_init(&a->left_task.node);
 	return a;
 }
 
@@ -338,6 +339,7 @@ void agent_free(struct agent *a) {
 	list_del(&a->look.node);
 	loop_timer_stop(&a->end_timer);
 	loop_task_stop(&a->more_task);
+	loop_task_stop(&a->left_task);
 	loop_timer_stop(&a->starved_timer);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
 	errand_drop(&a->start);

@@ -69,6 +69,7 @@ struct agent {
 	unsigned starved;                                                 /* tries in a row without memory */
 	struct loop_timer stop_timer, idle_timer, warm_timer, pace_timer; /* the session's, while it has a child */
 	struct loop_task free_task, more_task;
+	struct loop_task left_task; /* the session's: the end of the child goes on */
 };
 
 /* NULL without memory. The caller starts the process: into child, with exited and arg already set. */

@@ -15,6 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TOLD_AT_ONCE ((size_t)1024) /* lines to clients for the requests of a session that are resolved in one turn */
+#define NOTICE_LINES ((size_t)8)    /* the cost of a notice with its line in the log, in such lines */
+
 /* --- notices ------------------------------------------------------------------------------------------------------ */
 
 static struct chunk cancel_line(const struct pending *p) {
@@ -181,16 +184,49 @@ static bool hand_over(struct pending *p, struct rope *answer, const struct clien
 	return p->events->answered(p, whole, by);
 }
 
-/* ch: the changes made by the answer; NULL: none, or it is the daemon's own. */
-static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
-				   const char *why, const struct changes *ch) {
+/* Notify the clients of the end of a request, log it, and free the entry. */
+static void tell(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
+				 const char *why, const struct changes *ch) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, p->dialect->tells_answerer ? NULL : a);
-	if (p->act.data) p->events->unanswered(p, decision);
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
-	pending_settle(&s->pendings, p);
+	pending_drop(p);
+}
+
+/* Thousands of requests may end together. By a count and not by the clock: the order of notices does not depend on the
+ * load of the machine. */
+static bool must_wait(struct pendings *all, const struct pending *p) {
+	bool waits = !list_empty(&all->resolved) || all->told >= TOLD_AT_ONCE;
+	all->told += NOTICE_LINES + p->n_asked;
+	return waits;
+}
+
+bool asks_tell_some(struct session *s) {
+	struct pendings *all = &s->pendings;
+	struct pending *p;
+	all->told = 0;
+	while ((p = LIST_TOP(&all->resolved, struct pending, node)) != NULL) {
+		tell(s, p, NULL, p->decision, p->why, NULL);
+		if (loop_must_yield(s->loop)) break;
+	}
+	return list_empty(&all->resolved);
+}
+
+/* decision: static, except for an answer of a client. ch: the changes made by the answer; NULL: none, or it is the
+ * daemon's own. */
+static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
+				   const char *why, const struct changes *ch) {
+	bool waits = !a && must_wait(&s->pendings, p);
+	if (p->act.data) p->events->unanswered(p, decision);
+	pending_resolve(&s->pendings, p);
+	if (waits) {
+		p->decision = decision;
+		p->why = str_dup(why);
+	} else {
+		tell(s, p, a, decision, why, ch);
+	}
 	session_changed(s);
 }
 
@@ -324,6 +360,8 @@ void asks_leave(struct attachment *a) {
 		}
 		if (wait_for_client(p) && pending_for_person(p)) alert(s, p);
 	}
+	LIST_FOR_EACH (p, &s->pendings.resolved, struct pending, node)
+		if (pending_forget(p, a) && !a->client->dead && !a->client->ended) client_offer(a->client, cancel_line(p));
 }
 
 /* --- the daemon's own decisions ----------------------------------------------------------------------------------- */

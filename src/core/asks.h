@@ -25,6 +25,9 @@ void asks_withdrawn(struct session *s, struct span child_id); /* by the child */
 void asks_withdraw_turn(struct session *s);
 void asks_cancel_turn(struct session *s); /* the same, each with an answer to the child */
 void asks_withdraw_all(struct session *s, const char *why);
+/* Requests that are resolved together with many others leave the tables at once; their clients are notified in the
+ * following turns. Notify of some more. False: there are still more. */
+bool asks_tell_some(struct session *s);
 void asks_leave(struct attachment *a); /* it is gone, or no approver any more */
 /* Send the daemon's own answer. body: value of response.response, freed; NULL: answer with an error. */
 void asks_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);

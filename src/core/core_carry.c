@@ -198,10 +198,17 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->guards_lost);
 }
 
+/* Complete what is done over several turns, and would be carried otherwise. */
+static void complete(struct router *r) {
+	descent_settle(r);
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		while (!asks_tell_some(s)) continue;
+}
+
 void core_carry(struct carry *c, struct router *r) {
 	const struct carry_world world = {client_number, attachment_number, find_client, find_attachment, r};
 	c->world = &world;
-	if (c->saving) descent_settle(r);
+	if (c->saving) complete(r);
 	carry_counters(c, r);
 	carry_clients(c, r);
 	size_t n = carry_count(c, r->n_sessions);

@@ -27,7 +27,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CALLS_A_LOOK 256 /* between two looks at the clock */
 #define STRAY_LOG_EVERY 100
+#define CAUSE_MAX 1024
 #define STRAY_MAX ((size_t)64 * 1024) /* shown bytes of one stray line */
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
@@ -377,15 +379,18 @@ static void tell_stopper(struct session *s, struct chunk notice) {
 }
 
 /* ends: the session ends with its child. A shim's open request then gets no answer: its program must see the end of the
- * CLI. */
-static void fail_calls(struct session *s, const char *text, bool ends) {
+ * CLI. Return false if there are more: clients may have thousands open. */
+static bool fail_calls(struct session *s, const char *text, bool ends) {
 	struct call *call;
+	size_t n = 0;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
 		const struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
 		if (call->purpose == CALL_PROMPT) continue; /* with its prompt */
-		if (!session_awaits(s, call->child))
-			requests_fail(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
+		if (session_awaits(s, call->child)) continue;
+		requests_fail(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
+		if (++n % CALLS_A_LOOK == 0 && loop_must_yield(s->loop)) return false;
 	}
+	return true;
 }
 
 /* Return true if the session ends: a shim's session ends with its child, except for a restart by the daemon. */
@@ -421,31 +426,45 @@ static void tell_failed(struct session *s, const char *reason) {
 	notify_alert(s, &(struct alert){.kind = ALERT_FAILED, .summary = reason});
 }
 
-static void on_exited(struct session *s, const struct session_exit *e) {
-	struct router *r = s->world;
-	char text[1024];
+/* Write why there will be no answer. */
+static void put_cause(char text[CAUSE_MAX], const struct session *s, const struct session_exit *e) {
 	_cleanup_free_ char *words = tail_words(&s->tail);
 	const char *last = words ? words : "it wrote nothing to stderr";
 	if (e->never_ran && !e->wanted)
-		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
+		snprintf(text, CAUSE_MAX, "%s", s->reason ? s->reason : "the child could not be started");
 	else if (e->stuck)
-		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child cannot be ended");
+		snprintf(text, CAUSE_MAX, "%s", s->reason ? s->reason : "the child cannot be ended");
 	else if (e->wanted)
-		snprintf(text, sizeof text, "the child was stopped before it answered");
+		snprintf(text, CAUSE_MAX, "the child was stopped before it answered");
 	else if ((e->broken == BROKEN_SECOND || e->broken == BROKEN_REFUSED) && s->reason)
-		snprintf(text, sizeof text, "%s", s->reason);
+		snprintf(text, CAUSE_MAX, "%s", s->reason);
 	else if (e->broken)
-		snprintf(text, sizeof text, "%s before it answered: %s", session_broken_text(e->broken), last);
+		snprintf(text, CAUSE_MAX, "%s before it answered: %s", session_broken_text(e->broken), last);
 	else if (e->signal)
-		snprintf(text, sizeof text, "the child was killed by signal %d before it answered: %s", e->signal, last);
+		snprintf(text, CAUSE_MAX, "the child was killed by signal %d before it answered: %s", e->signal, last);
 	else
-		snprintf(text, sizeof text, "the child exited with status %d before it answered: %s", e->status, last);
+		snprintf(text, CAUSE_MAX, "the child exited with status %d before it answered: %s", e->status, last);
+}
+
+static bool on_closing(struct session *s, const struct session_exit *e) {
+	char text[CAUSE_MAX];
+	put_cause(text, s, e);
+	turns_named(s);
+	if (!fail_calls(s, text, session_ends(s, e))) return false;
+	asks_withdraw_all(s, "child_exited");
+	return asks_tell_some(s);
+}
+
+static void on_exited(struct session *s, const struct session_exit *e) {
+	struct router *r = s->world;
+	char text[CAUSE_MAX];
+	put_cause(text, s, e);
 	turns_named(s);
 	unlearn_resume(s, e);
 	sessions_renew_profile(s);
 	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || turns_is_open(s)));
 	handshake_child_gone(s, text, ends);
-	fail_calls(s, text, ends);
+	while (!fail_calls(s, text, ends)) continue;
 	handles_free(&s->handles);
 	if (s->by_client && !s->conversation_id) memo_free(&s->memo); /* the next client's wishes count */
 	asks_withdraw_all(s, "child_exited");
@@ -458,6 +477,11 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	if (notice.data || !no_child) notify_session(s, notice);
 	if (failed) tell_failed(s, s->reason ? s->reason : text);
 	if (session_ends(s, e)) r->events->session_over(r, s);
+}
+
+/* A child that makes the daemon resolve very many requests waits until their clients are notified. */
+static bool may_read(struct session *s) {
+	return list_empty(&s->pendings.resolved) && pace_may_read(s);
 }
 
 static void on_started(struct session *s) {
@@ -474,8 +498,9 @@ const struct session_events from_child_events = {
 	.started = on_started,
 	.ending = descent_record,
 	.left = descent_child_gone,
+	.closing = on_closing,
 	.exited = on_exited,
 	.changed = reconcile,
-	.may_read = pace_may_read,
+	.may_read = may_read,
 	.read_done = notify_wake,
 };

@@ -16,6 +16,7 @@
 void pendings_init(struct pendings *p) {
 	memset(p, 0, sizeof *p);
 	list_init(&p->order);
+	list_init(&p->resolved);
 }
 
 static void free_pending(struct pending *p) {
@@ -33,6 +34,7 @@ static void free_pending(struct pending *p) {
 	free(p->event);
 	free(p->asked);
 	free(p->places);
+	free(p->why);
 	free(p);
 }
 
@@ -50,6 +52,7 @@ void pendings_free(struct pendings *all) {
 		unlink_pending(all, p);
 		free_pending(p);
 	}
+	LIST_FOR_EACH (p, &all->resolved, struct pending, node) pending_drop(p);
 	free(all->settled);
 	all->settled = NULL;
 	all->n_settled = all->cap_settled = all->settled_at = 0;
@@ -233,10 +236,23 @@ void pendings_trim(struct pendings *all, size_t keep) {
 	all->settled_at = 0;
 }
 
-void pending_settle(struct pendings *all, struct pending *p) {
+void pending_resolve(struct pendings *all, struct pending *p) {
 	remember(all, p);
 	unlink_pending(all, p);
+	loop_timer_stop(&p->timer);
+	share_end(&p->charge);
+	errand_drop(&p->judge);
+	list_add_tail(&all->resolved, &p->node);
+}
+
+void pending_drop(struct pending *p) {
+	list_del(&p->node);
 	free_pending(p);
+}
+
+void pending_settle(struct pendings *all, struct pending *p) {
+	pending_resolve(all, p);
+	pending_drop(p);
 }
 
 /* --- asked parties ------------------------------------------------------------------------------------------------ */

@@ -76,6 +76,9 @@ struct pending {
 	char *sender_id;       /* the request's id there, raw JSON; NULL: the line has none */
 	uint64_t sender_line;  /* its number among the client's lines */
 	struct share_request charge;
+	/* Of a resolved one that its clients are not notified of yet (asks.c). */
+	const char *decision; /* static */
+	char *why;            /* NULL: none */
 };
 
 /* The id of a resolved request: req_COUNTER_RANDOM. */
@@ -88,7 +91,9 @@ struct pendings {
 	struct pending *by_id, *by_child;
 	struct list order;
 	size_t n;
-	size_t n_person; /* those that wait for a person */
+	size_t n_person;      /* those that wait for a person */
+	struct list resolved; /* no open requests any more; their clients are to be notified (asks.c) */
+	size_t told;          /* asks.c's: the cost of the notices of this turn */
 	uint64_t counter;
 	struct settled_id *settled; /* a ring, grows to SETTLED_KEPT */
 	size_t n_settled, cap_settled, settled_at;
@@ -107,9 +112,11 @@ bool pending_was_settled(const struct pendings *all, struct span id);
 bool pending_ask(struct pending *p, struct attachment *who); /* false: asked already, or no memory */
 bool pending_was_asked(const struct pending *p, const struct attachment *who);
 bool pending_forget(struct pending *p, const struct attachment *who); /* `who` is gone; true: it was asked */
-/* Remove the entry from the table, remember its id, and free it. */
-void pending_settle(struct pendings *all, struct pending *p);
-void pendings_trim(struct pendings *all, size_t keep); /* remember only the last resolved ones */
+/* Remove the entry from the tables and remember its id. It is in `resolved` until pending_drop(). */
+void pending_resolve(struct pendings *all, struct pending *p);
+void pending_drop(struct pending *p);                         /* a resolved one: free it */
+void pending_settle(struct pendings *all, struct pending *p); /* both */
+void pendings_trim(struct pendings *all, size_t keep);        /* remember only the last resolved ones */
 /* Return a part of the request: raw JSON, or absent. */
 struct span pending_part(const struct pending *p, enum ask_part part);
 /* Replace the value of a part in the line sent to clients. False without memory. */

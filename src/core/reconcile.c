@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/reconcile.h"
+#include "core/asks.h"
 #include "core/attachment.h"
 #include "core/handshake.h"
 #include "core/intake.h"
@@ -53,7 +54,7 @@ static void mark(struct session *s) {
 	r->events->changed(r);
 }
 
-/* The order:
+/* Before all: notify of requests that were resolved with many others (asks.h). The order:
  * 1. Send the newest hooks to a child without them, before a prompt that they must see.
  * 2. Send queued prompts. With the next one sent the session stays busy: it does not become idle between two turns.
  * 3. Close half-closed clients that wait for nothing. A client waits for its prompts, so this is after 2; and before 4,
@@ -65,6 +66,7 @@ static void mark(struct session *s) {
  * 7. Mark the table on disk last, for all of this; it is written before anything is sent. */
 void reconcile(struct session *s) {
 	struct router *r = s->world;
+	bool all_told = asks_tell_some(s);
 	handshake_resend(s);
 	intake_send_held(s);
 	bool all_closed = close_ended(s);
@@ -79,5 +81,5 @@ void reconcile(struct session *s) {
 	session_pace(s);
 	if (due && !s->agent && !s->want_child) session_slim(s);
 	mark(s);
-	if (!all_closed) session_go_on(s);
+	if (!all_closed || !all_told) session_go_on(s);
 }

@@ -416,6 +416,7 @@ static void init_timers(struct session *s, struct agent *a) {
 	loop_timer_init(&a->idle_timer, s->loop, on_idle, s);
 	loop_timer_init(&a->warm_timer, s->loop, on_warm, s);
 	loop_timer_init(&a->pace_timer, s->loop, on_pace, s);
+	loop_task_init(&a->left_task, session_on_left, s);
 }
 
 struct agent *session_new_agent(struct session *s) {

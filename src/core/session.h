@@ -107,6 +107,9 @@ struct session_events {
 	void (*ending)(struct session *s);
 	/* It has ended, and processes started by it may still be there: session_left() follows. */
 	void (*left)(struct session *s);
+	/* The same, and those processes are dealt with: end all that waits for the child. False: there is more to do, it is
+	 * called again in a later turn. NULL: there is nothing. */
+	bool (*closing)(struct session *s, const struct session_exit *e);
 	/* Exit and end of output were both seen, and all output was delivered. */
 	void (*exited)(struct session *s, const struct session_exit *e);
 	/* The session has changed in this turn: the consequences are due (core/reconcile.h). */

@@ -95,7 +95,6 @@ static void log_end(const struct session *s, const struct session_exit *e) {
 
 /* The session has no child any more. */
 static void end_child(struct session *s, const struct session_exit *e) {
-	tail_end(&s->tail);
 	session_drop_agent(s);
 	progress_end(&s->progress);
 	snapshot_child_gone(&s->snapshot, session_dialect(s));
@@ -127,6 +126,10 @@ void session_on_ended(void *arg) {
 	s->events->left(s);
 }
 
+void session_on_left(void *arg) {
+	session_left(arg);
+}
+
 /* Without an exit the child cannot be ended. */
 void session_left(struct session *s) {
 	struct error error;
@@ -136,6 +139,11 @@ void session_left(struct session *s) {
 		session_set_stuck(s, s->agent->child.pid, s->agent->child.start);
 		explain_stuck(s, &error);
 		session_set_reason(s, error.text);
+	}
+	tail_end(&s->tail);
+	if (s->events->closing && !s->events->closing(s, &e)) {
+		loop_defer(s->loop, &s->agent->left_task);
+		return;
 	}
 	end_child(s, &e);
 }

@@ -17,6 +17,7 @@ void session_start_due(struct session *s);                    /* the child wante
 /* session_end.c: events of the agent and its stop timer; arg is the session */
 void session_on_exited(void *arg);
 void session_on_ended(void *arg);
+void session_on_left(void *arg);
 void session_on_stop_timer(void *arg);
 void session_drop_agent(struct session *s);
 

@@ -102,6 +102,7 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 	struct buf b = NOTICE_INIT;
 	if (s->removed) return;
 	asks_withdraw_all(s, why);
+	while (!asks_tell_some(s)) continue;
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
 	notify_session(s, notice_end(&b));

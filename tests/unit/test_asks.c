@@ -3,12 +3,23 @@
 
 #include "world.h"
 
+#include <sys/mman.h>
+
 #define ASK(id)                                                                                                        \
 	"{\"type\":\"control_request\",\"request_id\":\"" id "\",\"request\":{\"subtype\":\"can_use_tool\","               \
 	"\"tool_name\":\"Bash\",\"input\":{\"command\":\"true\"}}}\n"
 #define ALLOW                                                                                                          \
 	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%s\",\"response\":"         \
 	"{\"behavior\":\"allow\",\"updatedInput\":{}}}}\n"
+
+static bool slow; /* the share of each turn is one piece of work */
+
+bool __real_loop_must_yield(const struct loop *l);
+bool __wrap_loop_must_yield(const struct loop *l);
+
+bool __wrap_loop_must_yield(const struct loop *l) {
+	return slow || __real_loop_must_yield(l);
+}
 
 /* The open request; there must be one. */
 static struct pending *asked(void) {
@@ -179,7 +190,120 @@ START_TEST(a_long_question_is_not_copied) {
 }
 END_TEST
 
-RUN_TESTS_WITH(world_begin, world_end, "asks", the_first_answer_wins, only_asked_clients_answer,
+/* --- very many requests that end together --- */
+
+#define MANY 600
+
+static size_t count(const char *text, const char *part) {
+	size_t n = 0;
+	for (; (text = strstr(text, part)) != NULL; text += strlen(part)) n++;
+	return n;
+}
+
+/* Return a client that was asked for MANY permissions. */
+static struct client *ask_for_many(void) {
+	struct client *c = world_enter();
+	char line[400];
+	size_t n;
+	for (int i = 0; i < MANY; i++) {
+		snprintf(line, sizeof line, ASK("k%d"), i);
+		world_prints(line);
+	}
+	free(world_said_whole(c, &n));
+	slow = true;
+	return c;
+}
+
+/* No request is open any more, and most of the clients' notices are still to come. */
+static void check_some_are_told(uint64_t before) {
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+	ck_assert_uint_eq(world.session->pendings.n_person, 0);
+	ck_assert_uint_gt(world.session->tape.next, before);
+	ck_assert_uint_lt(world.session->tape.next - before, MANY / 2);
+}
+
+/* last: what they come before; NULL: they may come behind anything. */
+static void check_all_are_told(const struct client *c, const char *last) {
+	size_t n;
+	_cleanup_free_ char *said = world_said_whole(c, &n);
+	const char *end = last ? strstr(said, last) : "";
+	ck_assert_uint_eq(count(said, "control_cancel_request"), MANY);
+	ck_assert_uint_eq(count(said, "\"event\":\"settled\""), MANY);
+	ck_assert_msg(end && !strstr(end, "\"event\":\"settled\""), "no %s at the end", last);
+}
+
+START_TEST(a_turn_ends_few_of_very_many_requests) {
+	struct client *c = ask_for_many();
+	uint64_t before = world.session->tape.next;
+	asks_withdraw_turn(world.session);
+	check_some_are_told(before);
+	ck_assert(!world.session->events->may_read(world.session)); /* a child cannot add to them */
+	world_turn();
+	ck_assert(world.session->events->may_read(world.session));
+	check_all_are_told(c, NULL);
+}
+END_TEST
+
+START_TEST(a_child_ends_after_its_requests) {
+	struct client *c = ask_for_many();
+	uint64_t before = world.session->tape.next;
+	world.session->agent->exited = true;
+	session_left(world.session);
+	check_some_are_told(before);
+	session_left(world.session);
+	ck_assert_ptr_nonnull(world.session->agent); /* no other child begins */
+	world_turn();
+	ck_assert_ptr_null(world.session->agent);
+	check_all_are_told(c, "\"event\":\"child_exited\"");
+}
+END_TEST
+
+START_TEST(a_session_is_removed_after_its_requests) {
+	struct client *c = ask_for_many();
+	asks_withdraw_turn(world.session);
+	sessions_remove(world.router, world.session, "over");
+	world.session = NULL;
+	check_all_are_told(c, "\"event\":\"session_removed\"");
+}
+END_TEST
+
+START_TEST(a_client_leaves_while_requests_end) {
+	struct client *c = ask_for_many(), *gone = world_enter();
+	size_t n;
+	asks_withdraw_turn(world.session);
+	attachment_leave(c, "over");
+	client_kill(gone);
+	world_turn();
+	ck_assert(list_empty(&world.session->pendings.resolved));
+	_cleanup_free_ char *said = world_said_whole(c, &n);
+	ck_assert_uint_eq(count(said, "control_cancel_request"), MANY);
+}
+END_TEST
+
+START_TEST(a_save_has_no_half_ended_request) {
+	struct carry c;
+	struct client *one = ask_for_many();
+	int fd = memfd_create("carry", 0);
+	asks_withdraw_turn(world.session);
+	ck_assert(!list_empty(&world.session->pendings.resolved));
+	carry_begin_save(&c, fd);
+	core_carry(&c, world.router);
+	ck_assert(carry_end_save(&c));
+	carry_free(&c);
+	close(fd);
+	ck_assert(list_empty(&world.session->pendings.resolved));
+	check_all_are_told(one, NULL);
+}
+END_TEST
+
+static void begin(void) {
+	slow = false;
+	world_begin();
+}
+
+RUN_TESTS_WITH(begin, world_end, "asks", the_first_answer_wins, only_asked_clients_answer,
 			   a_client_that_comes_later_is_asked, no_answer_is_no, rules_come_before_clients,
 			   a_long_answer_is_not_copied, a_long_question_is_not_copied, the_child_withdraws_its_request,
-			   the_end_of_a_turn_withdraws_its_requests)
+			   the_end_of_a_turn_withdraws_its_requests, a_turn_ends_few_of_very_many_requests,
+			   a_child_ends_after_its_requests, a_session_is_removed_after_its_requests,
+			   a_client_leaves_while_requests_end, a_save_has_no_half_ended_request)
