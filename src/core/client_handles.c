@@ -27,6 +27,7 @@ void client_handles_open(struct client *c, struct session *s, struct chunk line,
 	if (!call) return;
 	struct handle *h = own.p ? handles_add(&s->handles, c->id, row->what, own) : NULL;
 	call->act = row->act;
+	if (h) h->child = call->child;
 	call->value = h ? strdup(h->name) : NULL;
 	bool limited = span_member(e->request, "plenum_timeout_ms").p;
 	if (row->act == ACT_RUNS && !limited) loop_timer_stop(&call->timer); /* it is answered when its program ends */

@@ -465,7 +465,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || turns_is_open(s)));
 	handshake_child_gone(s, text, ends);
 	while (!fail_calls(s, text, ends)) continue;
-	handles_free(&s->handles);
+	handles_child_gone(&s->handles, s->want_child ? s->child_no : UINT64_MAX);
 	if (s->by_client && !s->conversation_id) memo_free(&s->memo); /* the next client's wishes count */
 	asks_withdraw_all(s, "child_exited");
 	turns_failed(s, e, text);

@@ -24,6 +24,12 @@ void handles_free(struct handles *all) {
 	LIST_FOR_EACH (h, &all->order, struct handle, node) handles_drop(all, h);
 }
 
+void handles_child_gone(struct handles *all, uint64_t last) {
+	struct handle *h;
+	LIST_FOR_EACH (h, &all->order, struct handle, node)
+		if (h->child <= last) handles_drop(all, h);
+}
+
 /* Write the beginning of this client's handles, without a quote; return its length. */
 static size_t put_mark(char mark[HANDLES_MARK_MAX], uint64_t client) {
 	return (size_t)snprintf(mark, HANDLES_MARK_MAX, "%llu:", (unsigned long long)client);
@@ -97,6 +103,7 @@ static void carry_one(struct carry *c, struct handles *all, struct handle *h, co
 	struct handle one = h ? *h : (struct handle){0};
 	char *ends = (char *)(uintptr_t)one.ends;
 	CARRY(c, one.client);
+	CARRY(c, one.child);
 	carry_text(c, &ends);
 	carry_text(c, &one.name);
 	if (c->saving) return;
@@ -105,8 +112,10 @@ static void carry_one(struct carry *c, struct handles *all, struct handle *h, co
 	if (carry_ok(c) && (!one.ends || !one.name)) carry_fail(c, "a handle has no name");
 	if (!carry_ok(c))
 		free(one.name);
-	else if (!add(all, one.client, one.ends, one.name))
+	else if (!(h = add(all, one.client, one.ends, one.name)))
 		carry_fail(c, "out of memory");
+	else
+		h->child = one.child;
 }
 
 struct span handles_named(const struct gate_row *row, const struct envelope *e) {

@@ -20,6 +20,7 @@
 struct handle {
 	struct list node;
 	uint64_t client;  /* its number */
+	uint64_t child;   /* of the session, that has it or will get it */
 	const char *ends; /* the request that ends it (struct gate_row.what) */
 	char *name;       /* as the child has it, a raw string */
 };
@@ -30,7 +31,8 @@ struct handles {
 };
 
 void handles_init(struct handles *all);
-void handles_free(struct handles *all); /* also if the child is gone */
+void handles_free(struct handles *all);
+void handles_child_gone(struct handles *all, uint64_t last); /* drop those of children up to this one */
 /* Read the mark of a handle of the child, a raw string: set *client and return its length without the quote; 0: it has
  * none. */
 size_t handles_read_mark(struct span name, uint64_t *client);

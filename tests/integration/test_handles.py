@@ -175,6 +175,27 @@ class Ends(HandleCase):
         opened = child.wait(method="fs/watch")["params.watchId"]
         self.assertEqual(child.wait(method="fs/unwatch")["params.watchId"], opened)
 
+    def test_one_for_the_next_agent_outlives_the_last_one(self):
+        d, agent, child, a, b = self.open(2, profile={"stop_grace": "1min"})
+        self.opened(child, a, name="old", path="/")
+        child.mode(eof="ignore")
+        child.caught_up()
+        d.call("plenum_hibernate", session="s")
+        child.event("eof")
+        a.call("fs/watch", watchId="w", path="/")
+        a.sync()
+        child.exit()
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="thread/resume")["id"], thread={"id": "t1", "turns": []}))
+        m = child.wait(method="fs/watch")
+        child.print(result(m["id"]))
+        a.wait(result={})
+        a.close()
+        self.assertEqual(child.wait(method="fs/unwatch")["params.watchId"], m["params.watchId"])
+        self.turn(child, b)
+        self.assertEqual(len(child.seen(method="fs/unwatch")), 1)
+
     def test_they_outlive_an_upgrade(self):
         d, _, child, a = self.open()
         mine = self.opened(child, a)

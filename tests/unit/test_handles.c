@@ -79,10 +79,25 @@ static void fill(struct handles *all) {
 	handles_add(all, 2, stop, span_of("\"a\\\"b\""));
 }
 
+START_TEST(they_end_with_their_child) {
+	struct handles all;
+	fill(&all);
+	struct handle *next = handles_of(&all, 2);
+	handles_of(&all, 1)->child = 3;
+	next->child = 4;
+	handles_child_gone(&all, 3);
+	ck_assert_uint_eq(all.n, 1);
+	ck_assert_ptr_eq(handles_of(&all, 2), next);
+	handles_child_gone(&all, UINT64_MAX);
+	ck_assert_uint_eq(all.n, 0);
+}
+END_TEST
+
 START_TEST(is_carried) {
 	struct handles all, other;
 	struct error error;
 	fill(&all);
+	handles_of(&all, 2)->child = 7;
 	handles_init(&other);
 	struct saved s = carry_save_thing(carry, &all);
 	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, &error), "%s", error.text);
@@ -90,6 +105,7 @@ START_TEST(is_carried) {
 	const struct handle *h = handles_of(&other, 2);
 	ck_assert_str_eq(h->name, "\"2:a\\\"b\"");
 	ck_assert_str_eq(h->ends, stop);
+	ck_assert_uint_eq(h->child, 7);
 	ck_assert_ptr_eq(h->ends, dialect_gate_what(codex_dialect.gate, codex_dialect.n_gate, stop));
 	free(s.data);
 	handles_free(&all);
@@ -123,5 +139,5 @@ START_TEST(each_end_is_a_request) {
 }
 END_TEST
 
-RUN_TESTS("handles", two_clients_choose_the_same_one, only_a_mark_of_the_daemon_is_one, is_carried, damage_is_noticed,
-		  each_end_is_a_request)
+RUN_TESTS("handles", two_clients_choose_the_same_one, only_a_mark_of_the_daemon_is_one, they_end_with_their_child,
+		  is_carried, damage_is_noticed, each_end_is_a_request)
