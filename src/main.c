@@ -128,5 +128,8 @@ int main(int argc, char **argv) {
 	if (cl.check) return check_config(cl.server.config);
 	/* Keep blocks of lines, and long lines, out of the heap, so that they leave no holes in it. */
 	mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+	/* Join free neighbours at once. Else the next large block joins all of them in one turn: 20 ms after the notices of
+	 * 4,096 requests to 64 clients. */
+	mallopt(M_MXFAST, 0);
 	return server_run(&cl.server);
 }
