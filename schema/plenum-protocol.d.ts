@@ -257,6 +257,7 @@ export interface Limits {
   hooks_text?: number;
   matcher?: number;
   initialize?: number;
+  prompts?: number;
 }
 
 export interface PlenumAttachRequest {

@@ -263,6 +263,7 @@ class Limits(TypedDict):
     hooks_text: NotRequired[int]
     matcher: NotRequired[int]
     initialize: NotRequired[int]
+    prompts: NotRequired[int]
 
 
 class PlenumAttachRequest(TypedDict):

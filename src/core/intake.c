@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 #include "wire/splice.h"
 
 #include <string.h>
@@ -168,6 +169,12 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 	const struct prompt *p;
 	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, &why)) {
 		notify_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
+		return true;
+	}
+	if (s->prompts.n_open >= LIMITS_PROMPTS) {
+		notify_refuse(c, m, PLENUM_E_BUSY,
+					  "session %s has %zu prompts without a result, which is the limit: send it again later", s->name,
+					  s->prompts.n_open);
 		return true;
 	}
 	struct queue all = *session_queue(s);

@@ -103,6 +103,7 @@ static void put_limits(struct buf *b, const struct settings *s) {
 		{"hooks_text", LIMITS_HOOKS_TEXT},
 		{"matcher", LIMITS_MATCHER},
 		{PLENUM_M_INITS, LIMITS_INITS},
+		{"prompts", LIMITS_PROMPTS},
 	};
 	size_t from = reply_begin_object(b, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) notice_number(b, limits[i].name, limits[i].value);

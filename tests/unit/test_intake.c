@@ -104,6 +104,24 @@ START_TEST(a_full_queue_refuses_a_prompt) {
 }
 END_TEST
 
+/* A child may read any number of prompts and answer none. */
+START_TEST(prompts_without_a_result_are_limited) {
+	struct client *c = ready();
+	while (world.session->prompts.n_open < LIMITS_PROMPTS) {
+		world_sends(c, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n");
+		if (world.session->prompts.n_open % 100 == 0) world_written();
+	}
+	world_written(), world_said(c);
+	world_sends(c, PROMPT("1"));
+	HAS(world_said(c), PLENUM_E_BUSY);
+	ck_assert_str_eq(world_written(), "");
+	world_prints(RESULT);
+	world_sends(c, PROMPT("1")); /* it is no repetition */
+	HAS(world_written(), "text 1");
+}
+END_TEST
+
 RUN_TESTS_WITH(world_begin, world_end, "intake", a_prompt_reaches_the_child_once,
 			   a_prompt_of_another_client_is_no_repetition, queued_prompts_wait_for_the_turn_of_another,
-			   a_queued_prompt_is_cancelled_here, a_cancelled_prompt_may_come_again, a_full_queue_refuses_a_prompt)
+			   a_queued_prompt_is_cancelled_here, a_cancelled_prompt_may_come_again, a_full_queue_refuses_a_prompt,
+			   prompts_without_a_result_are_limited)
