@@ -10,8 +10,6 @@
 
 #include "plenum/protocol.h"
 
-#include <string.h>
-
 static void tell_presence(struct attachment *a, const char *event, const char *why) {
 	struct buf b = NOTICE_INIT;
 	if (a->session->n_attachments > NOTIFY_CROWD && !a->session->world->n_subscribers) return;
@@ -32,9 +30,8 @@ static void join(struct attachment *a, struct client *c, struct session *s) {
 	client_speak(c, session_dialect(s));
 }
 
-struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
+struct attachment *attachment_new(struct client *c, struct session *s, bool observer, bool approve) {
 	struct attachment *a = calloc(1, sizeof *a);
-	(void)r;
 	if (!a) return NULL;
 	join(a, c, s);
 	a->observer = observer;
@@ -44,8 +41,7 @@ struct attachment *attachment_new(struct router *r, struct client *c, struct ses
 	return a;
 }
 
-void attachment_ready(struct router *r, struct attachment *a) {
-	(void)r;
+void attachment_ready(struct attachment *a) {
 	tell_presence(a, PLENUM_EV_ATTACHED, NULL);
 	owners_return(a);
 	asks_offer(a);
@@ -56,8 +52,7 @@ static void end_calls_of(struct session *s, struct client *c) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->asker == c) {
-			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
-			if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
+			if (!c->dead) notify_fail(c, span_of(call->asker_id), PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 			if (call->purpose == CALL_KEPT)
 				call_end(&s->calls, call); /* the child has not got it */
 			else
@@ -107,18 +102,13 @@ void attachment_leave(struct client *c, const char *why) {
 	if (ephemeral && !s->world->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
-/* Return true for a channel that has begun nothing: if its client waits for nothing, it is over. */
-static bool is_idle_channel(const struct client *c) {
-	const struct attachment *a = c->attachment;
-	return c->carrier && a && a->session->by_client && !a->session->conversation_id;
-}
-
 /* A half-closed client stays until everything that it waits for was sent (contract 7). */
 void attachment_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
 	struct router *r = c->world;
-	bool idle = is_idle_channel(c), over = idle || (c->ended && !client_has_channels(c));
+	bool idle = c->carrier && a && a->session->by_client && !a->session->conversation_id; /* it has begun nothing */
+	bool over = idle || (c->ended && !client_has_channels(c));
 	if (!over || c->closing || c->dead || client_holds(c)) return;
 	if (r->events->is_asker && r->events->is_asker(r, c)) return;
 	if (a) {
@@ -161,31 +151,27 @@ static void carry_members(struct carry *c, struct attachment *a) {
 	if (!client_resume_tape(a->client, &a->session->tape)) carry_fail(c, "a client has read more than there is");
 }
 
-static void load(struct carry *c, struct session *s) {
-	struct client *client = NULL;
-	carry_client(c, &client);
-	if (!client || client->attachment) {
-		carry_fail(c, "an attachment has no client");
-		return;
-	}
-	struct attachment *a = calloc(1, sizeof *a);
-	if (!a) {
-		carry_fail(c, "out of memory");
-		return;
-	}
-	join(a, client, s);
-	carry_members(c, a);
-}
-
 void attachment_carry(struct carry *c, struct session *s) {
-	struct attachment *a;
+	struct attachment *a = LIST_OF(s->attachments.next, struct attachment, node);
 	carry_mark(c, "attachments");
 	size_t n = carry_count(c, s->n_attachments);
-	if (c->saving) {
-		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-			carry_client(c, &a->client);
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		struct client *client = c->saving ? a->client : NULL;
+		carry_client(c, &client);
+		if (c->saving) {
 			carry_members(c, a);
+			a = LIST_OF(a->node.next, struct attachment, node);
+			continue;
 		}
+		if (!client || client->attachment) {
+			carry_fail(c, "an attachment has no client");
+			return;
+		}
+		if (!(a = calloc(1, sizeof *a))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		join(a, client, s);
+		carry_members(c, a);
 	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load(c, s);
 }

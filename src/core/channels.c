@@ -125,7 +125,7 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	if (!s && !made) return;
 	struct client *channel = new_channel(c);
 	if (made) s = made;
-	struct attachment *a = channel ? attachment_new(r, channel, s, from->observer, from->approve) : NULL;
+	struct attachment *a = channel ? attachment_new(channel, s, from->observer, from->approve) : NULL;
 	/* It gets the role and the filters of the attachment whose client asked for it. */
 	if (!a || !attachment_copy(a, from, made && from->ephemeral) || !client_copy_filter(channel, from->client)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -135,7 +135,7 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	}
 	if (!made) kept_post(a);
 	client_read_tape(channel, &s->tape, s->tape.next);
-	attachment_ready(r, a);
+	attachment_ready(a);
 	log_info("client %llu: has session %s, too, as client %llu", (unsigned long long)channel->carrier->id, s->label,
 			 (unsigned long long)channel->id);
 	kept_ask(channel, s, line, e);

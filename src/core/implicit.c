@@ -120,12 +120,12 @@ struct attachment *implicit_attach(struct router *r, struct client *c, struct sp
 	}
 	struct session *s = implicit_session(r, c, name, request_id, line);
 	if (!s) return NULL;
-	struct attachment *a = attachment_new(r, c, s, false, trust_may_approve(r, c));
+	struct attachment *a = attachment_new(c, s, false, trust_may_approve(r, c));
 	if (!a) {
 		notify_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
 	client_read_tape(c, &s->tape, s->tape.next);
-	attachment_ready(r, a);
+	attachment_ready(a);
 	return a;
 }

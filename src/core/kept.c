@@ -79,11 +79,11 @@ struct session *kept_holder(struct client *c, const struct envelope *e) {
 static bool join(struct client *c, struct session *s) {
 	bool observer = c->attachment->observer, approve = c->attachment->approve;
 	attachment_leave(c, "joins another session");
-	struct attachment *a = attachment_new(s->world, c, s, observer, approve);
+	struct attachment *a = attachment_new(c, s, observer, approve);
 	if (!a) return false;
 	kept_post(a);
 	client_read_tape(c, &s->tape, s->tape.next);
-	attachment_ready(s->world, a);
+	attachment_ready(a);
 	return true;
 }
 

@@ -693,7 +693,7 @@ void attach_verb(struct request *q) {
 	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = c->starting ? awaited(q, &created) : get_session(q, &created);
 	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, session_dialect(s), &s->tape, &start)) return;
-	struct attachment *a = attachment_new(r, c, s, false, false);
+	struct attachment *a = attachment_new(c, s, false, false);
 	if (!a) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return;
@@ -706,6 +706,6 @@ void attach_verb(struct request *q) {
 	answer(q, a, created, start);
 	kept_post(a);
 	client_read_tape(c, &s->tape, start.seq);
-	attachment_ready(r, a);
+	attachment_ready(a);
 	own_servers(q, a);
 }

@@ -147,7 +147,7 @@ static struct client *enter(struct world *w, struct session *s) {
 	c->world = w->router;
 	list_init(&c->node);
 	list_init(&c->mail);
-	ck_assert_ptr_nonnull(attachment_new(w->router, c, s, false, true));
+	ck_assert_ptr_nonnull(attachment_new(c, s, false, true));
 	return c;
 }
 

@@ -161,10 +161,10 @@ static inline struct client *world_client(void) {
 
 static inline struct client *world_enter_as(struct session *s, bool observer, bool approve) {
 	struct client *c = world_client();
-	struct attachment *a = attachment_new(world.router, c, s, observer, approve);
+	struct attachment *a = attachment_new(c, s, observer, approve);
 	ck_assert_ptr_nonnull(a);
 	client_read_tape(c, &s->tape, s->tape.next);
-	attachment_ready(world.router, a);
+	attachment_ready(a);
 	return c;
 }
 
