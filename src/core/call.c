@@ -100,10 +100,6 @@ struct call *call_of(struct calls *all, uint64_t number, struct span id) {
 	return c;
 }
 
-bool call_is_open(struct calls *all, uint64_t number, struct span id) {
-	return call_of(all, number, id) != NULL;
-}
-
 static void forget_key(struct calls *all, struct call *c) {
 	if (c->key) HASH_DELETE(hh_asker, all->by_asker, c);
 	free(c->key);

@@ -65,7 +65,6 @@ bool calls_made(const struct calls *all, struct span id);
 struct span call_raw_id(const struct calls *all, const struct call *c, char out[CALL_ID_MAX + 2]);
 /* Return the call of the prompt with this uuid (without quotes); NULL: none waits for its end. */
 struct call *call_of_prompt(struct calls *all, const char *uuid);
-bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
 /* The asker no longer waits and may use its own id again; the child's answer is still processed. */
 void call_orphan(struct calls *all, struct call *c);

@@ -15,19 +15,9 @@
 
 /* --- whose line it is --------------------------------------------------------------------------------------------- */
 
-static bool has_conversation(const struct client *c, struct span named) {
-	_cleanup_free_ char *id = c->attachment ? span_dup(named, NULL) : NULL;
-	return id && router_has_conversation(c->attachment->session, id);
-}
-
 static bool has_open(struct client *c, struct span id) {
 	struct session *s = c->attachment ? c->attachment->session : NULL;
-	return s && (call_is_open(&s->calls, c->id, id) || handshake_waits(s, c, id) || (id.p && execute_open(s, c, id)));
-}
-
-static bool was_asked(const struct client *c, struct span id) {
-	struct pendings *all = c->attachment ? &c->attachment->session->pendings : NULL;
-	return all && (pending_find(all, id) || pending_was_settled(all, id));
+	return s && (call_of(&s->calls, c->id, id) || handshake_waits(s, c, id) || (id.p && execute_open(s, c, id)));
 }
 
 struct client *channels_with(struct client *c, struct span id) {
@@ -38,24 +28,26 @@ struct client *channels_with(struct client *c, struct span id) {
 	return NULL;
 }
 
-/* A line that names no conversation, or an unknown one, is for the client's own session, if it has one. */
-static struct client *usual(struct client *c) {
-	return c->attachment ? c : LIST_TOP(&c->channels, struct client, channel);
+/* Return true if the session of this client has what the line names. */
+static bool is_named(struct client *c, const struct message *m) {
+	const struct envelope *e = &m->env;
+	struct session *s = c->attachment ? c->attachment->session : NULL;
+	if (!s) return false;
+	if (m->kind == MESSAGE_CANCEL) return has_open(c, e->request_id);
+	if (m->kind == MESSAGE_ANSWER)
+		return pending_find(&s->pendings, e->inner_request_id) ||
+			   pending_was_settled(&s->pendings, e->inner_request_id);
+	_cleanup_free_ char *conversation = span_dup(e->session_id, NULL);
+	return conversation && router_has_conversation(s, conversation);
 }
 
 struct client *channels_of(struct client *c, const struct message *m) {
-	const struct envelope *e = &m->env;
-	struct client *one, *found = NULL;
-	if (!client_has_channels(c)) return c;
-	if (m->kind == MESSAGE_CANCEL) {
-		found = channels_with(c, e->request_id);
-		return found ? found : usual(c);
-	}
-	if (m->kind == MESSAGE_ANSWER ? was_asked(c, e->inner_request_id) : has_conversation(c, e->session_id)) return c;
+	struct client *one;
+	if (!client_has_channels(c) || is_named(c, m)) return c;
 	LIST_FOR_EACH (one, &c->channels, struct client, channel)
-		if (m->kind == MESSAGE_ANSWER ? was_asked(one, e->inner_request_id) : has_conversation(one, e->session_id))
-			return one;
-	return usual(c);
+		if (is_named(one, m)) return one;
+	/* No conversation is named, or an unknown one: it is for the client's own session, if it has one. */
+	return c->attachment ? c : LIST_TOP(&c->channels, struct client, channel);
 }
 
 /* --- begin and end ------------------------------------------------------------------------------------------------ */

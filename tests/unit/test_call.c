@@ -57,12 +57,12 @@ START_TEST(ids_are_each_client_s_own) {
 	ck_assert_ptr_eq(call_of(&w.all, 1, span_of("\"1\"")), a);
 	ck_assert_ptr_eq(call_of(&w.all, 2, span_of("\"1\"")), b);
 	ck_assert_ptr_eq(call_of(&w.all, 1, span_of("\"2\"")), c);
-	ck_assert(!call_is_open(&w.all, 2, span_of("\"2\"")));
-	ck_assert(!call_is_open(&w.all, 12, span_of("\"1\"")));
+	ck_assert(!call_of(&w.all, 2, span_of("\"2\"")));
+	ck_assert(!call_of(&w.all, 12, span_of("\"1\"")));
 	call_end(&w.all, a);
-	ck_assert(!call_is_open(&w.all, 1, span_of("\"1\"")));
-	ck_assert(call_is_open(&w.all, 2, span_of("\"1\"")));
-	ck_assert(call_is_open(&w.all, 1, span_of("\"2\"")));
+	ck_assert(!call_of(&w.all, 1, span_of("\"1\"")));
+	ck_assert(call_of(&w.all, 2, span_of("\"1\"")));
+	ck_assert(call_of(&w.all, 1, span_of("\"2\"")));
 	ck_assert_uint_eq(w.all.n, 2);
 	end(&w);
 }
@@ -93,7 +93,7 @@ START_TEST(own_requests) {
 	struct call *c = call_new(&w.all, NO_SESSION, w.loop, CALL_INIT, NULL, 0, SPAN_NONE, on_timer);
 	ck_assert_ptr_eq(find(&w, c->id), c);
 	ck_assert_ptr_null(c->key);
-	ck_assert(!call_is_open(&w.all, 0, SPAN_NONE));
+	ck_assert(!call_of(&w.all, 0, SPAN_NONE));
 	call_end(&w.all, c);
 	ck_assert_uint_eq(w.all.n, 0);
 	end(&w);
@@ -108,7 +108,7 @@ START_TEST(a_call_can_end_in_its_timer) {
 	loop_timer_set(&c->timer, 1);
 	loop_run(w.loop);
 	ck_assert_int_eq(w.timed_out, 1);
-	ck_assert(!call_is_open(&w.all, 7, span_of("\"1\"")));
+	ck_assert(!call_of(&w.all, 7, span_of("\"1\"")));
 	end(&w);
 }
 END_TEST
@@ -149,7 +149,7 @@ START_TEST(is_carried) {
 		ck_assert_pstr_eq(x->value, y->value);
 	}
 	ck_assert_str_eq(call_of(&b.all, 3, span_of("\"two\""))->what, "model");
-	ck_assert(!call_is_open(&b.all, 1, span_of("\"gone\"")));
+	ck_assert(!call_of(&b.all, 1, span_of("\"gone\"")));
 	ck_assert_int_eq(strncmp(add(&b, 1, "\"next\"")->id, "req_5_", 6), 0);
 	free(s.data);
 	end(&a);
