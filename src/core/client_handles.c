@@ -71,7 +71,7 @@ bool client_handles_line(struct session *s, struct chunk line, const struct enve
 	session_dialect(s)->read_addressee(e, &to);
 	size_t n = to.handle.p ? handles_read_mark(to.handle, &number) : 0;
 	if (n) {
-		struct handle *h = to.over ? handles_find(&s->handles, to.handle) : NULL;
+		struct handle *h = to.over ? handles_find(&s->handles, NULL, to.handle) : NULL;
 		if (h) handles_drop(&s->handles, h);
 		post(s, router_client(s->world, number), line, (struct span){to.handle.p + 1, n}, span_of(""));
 		return true;

@@ -47,16 +47,11 @@ size_t handles_read_mark(struct span name, uint64_t *client) {
 	return put_mark(again, number) == n + 1 && memcmp(again, text.p, n) == 0 ? n + 1 : 0;
 }
 
-/* Kinds of handles have names of their own. */
-static struct handle *find(struct handles *all, const char *ends, struct span name) {
+struct handle *handles_find(struct handles *all, const char *ends, struct span name) {
 	struct handle *h;
 	LIST_FOR_EACH (h, &all->order, struct handle, node)
 		if ((!ends || strcmp(h->ends, ends) == 0) && span_same(span_of(h->name), name)) return h;
 	return NULL;
-}
-
-struct handle *handles_find(struct handles *all, struct span name) {
-	return find(all, NULL, name);
 }
 
 static char *marked(uint64_t client, struct span own) {
@@ -67,7 +62,7 @@ static char *marked(uint64_t client, struct span own) {
 
 struct handle *handles_find_own(struct handles *all, uint64_t client, const char *ends, struct span own) {
 	_cleanup_free_ char *name = marked(client, own);
-	return name ? find(all, ends, span_of(name)) : NULL;
+	return name ? handles_find(all, ends, span_of(name)) : NULL;
 }
 
 struct handle *handles_of(struct handles *all, uint64_t client) {
@@ -92,7 +87,7 @@ static struct handle *add(struct handles *all, uint64_t client, const char *ends
 
 struct handle *handles_add(struct handles *all, uint64_t client, const char *ends, struct span own) {
 	char *name = marked(client, own);
-	if (name && find(all, ends, span_of(name))) {
+	if (name && handles_find(all, ends, span_of(name))) {
 		free(name);
 		return NULL;
 	}
@@ -124,12 +119,6 @@ struct span handles_named(const struct gate_row *row, const struct envelope *e) 
 	return span_is_string(value) ? value : SPAN_NONE;
 }
 
-/* An id that is none of an open request gets one that no request of the daemon has: the child answers about it. */
-static struct span id_of(struct calls *all, uint64_t client, struct span own, char out[CALL_ID_MAX + 2]) {
-	const struct call *call = call_of(all, client, own);
-	return call ? call_raw_id(all, call, out) : span_of("0");
-}
-
 bool handles_edit(struct calls *calls, uint64_t client, const struct gate_row *row, const struct envelope *e,
 				  struct handles_edit *out) {
 	struct span handle = handles_named(row, e);
@@ -139,8 +128,11 @@ bool handles_edit(struct calls *calls, uint64_t client, const struct gate_row *r
 		return true;
 	}
 	struct span own = row && row->act == ACT_ABOUT ? span_member(e->request, row->member) : SPAN_NONE;
-	if (own.p) out->edit = (struct splice_edit){own.p, own.n, {id_of(calls, client, own, out->text)}};
-	return own.p;
+	if (!own.p) return false;
+	/* An id of no open request becomes one that no request of the daemon has: the child answers about it. */
+	const struct call *call = call_of(calls, client, own);
+	out->edit = (struct splice_edit){own.p, own.n, {call ? call_raw_id(calls, call, out->text) : span_of("0")}};
+	return true;
 }
 
 void handles_ended(struct handles *all, uint64_t client, const struct gate_row *row, const struct envelope *e) {
@@ -151,7 +143,7 @@ void handles_ended(struct handles *all, uint64_t client, const struct gate_row *
 
 void handles_answered(struct handles *all, const struct call *call, bool succeeded) {
 	bool opens = call->act == ACT_OPENS || call->act == ACT_RUNS;
-	struct handle *h = opens && call->value ? handles_find(all, span_of(call->value)) : NULL;
+	struct handle *h = opens && call->value ? handles_find(all, NULL, span_of(call->value)) : NULL;
 	if (h && (call->act == ACT_RUNS || !succeeded)) handles_drop(all, h);
 }
 

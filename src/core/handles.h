@@ -38,7 +38,9 @@ void handles_child_gone(struct handles *all, uint64_t last); /* drop those of ch
 size_t handles_read_mark(struct span name, uint64_t *client);
 /* Add an open one: `own` is the client's, a raw string; ends: static. NULL without memory, or if there is one. */
 struct handle *handles_add(struct handles *all, uint64_t client, const char *ends, struct span own);
-struct handle *handles_find(struct handles *all, struct span name); /* as the child has it; NULL: none is open */
+/* Return the open one of this name, as the child has it; NULL: none. Handles that different requests end have names of
+ * their own; ends NULL: any. */
+struct handle *handles_find(struct handles *all, const char *ends, struct span name);
 /* Return the one that this client names so, and that is ended by this request; NULL: none. */
 struct handle *handles_find_own(struct handles *all, uint64_t client, const char *ends, struct span own);
 struct handle *handles_of(struct handles *all, uint64_t client); /* any of this client's; NULL: none */

@@ -25,7 +25,7 @@ START_TEST(two_clients_choose_the_same_one) {
 	ck_assert_ptr_null(handles_add(&all, 1, unwatch, span_of("\"w\"")));
 	ck_assert_uint_eq(handles_read_mark(marked(b), &client), 3);
 	ck_assert_uint_eq(client, 12);
-	ck_assert_ptr_eq(handles_find(&all, marked(b)), b);
+	ck_assert_ptr_eq(handles_find(&all, NULL, marked(b)), b);
 	ck_assert_ptr_eq(handles_find_own(&all, 1, stop, span_of("\"w\"")), c);
 	ck_assert_ptr_null(handles_find_own(&all, 2, stop, span_of("\"w\"")));
 	ck_assert_ptr_null(handles_find_own(&all, 12, stop, span_of("\"w\"")));
