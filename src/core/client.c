@@ -27,7 +27,7 @@ struct mail {
 	struct chunk parts[]; /* of the line */
 };
 
-static void flush(struct client *c);
+static void on_flush(void *arg);
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
@@ -56,25 +56,20 @@ static void free_client(void *arg) {
 	free(c);
 }
 
-/* A channel has the number of its carrier's descriptor, and only looks at it. */
-static void close_io(struct client *c) {
-	if (!c->carrier) {
-		loop_fd_stop(&c->io);
-		close(c->io.fd);
-		return;
-	}
-	list_del(&c->channel);
-	client_release(c->carrier); /* its line may have waited for this channel */
-	if (c->carrier->closing) client_wake(c->carrier);
-}
-
 void client_kill(struct client *c) {
 	if (c->dead) return;
 	c->dead = true;
 	for (struct client *one; (one = LIST_TOP(&c->channels, struct client, channel)) != NULL;) client_kill(one);
 	loop_task_stop(&c->flush_task);
 	loop_task_stop(&c->serve_task);
-	close_io(c);
+	if (c->carrier) { /* it has the number of its carrier's descriptor, and only looks at it */
+		list_del(&c->channel);
+		client_release(c->carrier); /* its line may have waited for this channel */
+		if (c->carrier->closing) client_wake(c->carrier);
+	} else {
+		loop_fd_stop(&c->io);
+		close(c->io.fd);
+	}
 	watch_drop(c->watch);
 	c->watch = NULL;
 	list_del(&c->node);
@@ -288,7 +283,7 @@ static void on_io(void *arg, bool readable, bool writable) {
 		c->blocked = false;
 		c->blocked_since = 0;
 		want(c);
-		if (!c->dead) flush(c);
+		if (!c->dead) on_flush(c);
 	}
 	if (!readable || c->dead) return;
 	if (!c->ended)
@@ -521,19 +516,14 @@ static void check_overtaken(struct client *c) {
 	c->events->overtaken(c, from, to);
 }
 
-/* Let the channels write again. */
-static void unblock_channels(struct client *c) {
+static void after_flush(struct client *c, bool done) {
 	struct client *one;
 	LIST_FOR_EACH (one, &c->channels, struct client, channel) {
-		if (!one->blocked) continue;
-		one->blocked = false;
+		if (!one->blocked || c->mail_bytes >= CHANNEL_MAIL) continue;
+		one->blocked = false; /* it may write again */
 		one->blocked_since = 0;
 		client_wake(one);
 	}
-}
-
-static void after_flush(struct client *c, bool done) {
-	if (c->mail_bytes < CHANNEL_MAIL) unblock_channels(c);
 	if (c->paused && c->mail_bytes < MAIL_PAUSE / 2) {
 		c->paused = false;
 		want(c);
@@ -594,7 +584,8 @@ static void cast_out(struct client *c) {
 	c->events->evicted(c, c->evicted);
 }
 
-static void flush(struct client *c) {
+static void on_flush(void *arg) {
+	struct client *c = arg;
 	struct batch b;
 	if (c->dead) return;
 	if (c->evicted && !c->closing) {
@@ -641,10 +632,6 @@ static void flush(struct client *c) {
 		set_blocked(c);
 	else
 		after_flush(c, done);
-}
-
-static void on_flush(void *arg) {
-	flush(arg);
 }
 
 /* --- the outside -------------------------------------------------------------------------------------------------- */
@@ -953,37 +940,31 @@ static void carry_filter(struct carry *c, struct client_filter *f) {
 	carry_set(c, &f->others, NULL);
 }
 
-static void save_mail(struct carry *c, const struct mail *m) {
-	struct rope line = {.n = m->n, .len = m->len};
-	uint64_t at = m->at;
-	memcpy(line.parts, m->parts, m->n * sizeof m->parts[0]);
-	carry_number(c, &at);
-	carry_rope(c, &line);
-}
-
-static void load_mail(struct carry *c, struct client *cl) {
-	struct rope line;
-	uint64_t at = 0;
-	carry_number(c, &at);
-	carry_rope(c, &line);
-	struct mail *m = make_mail(&line, at);
-	if (!m) {
-		carry_fail(c, "out of memory");
-		return;
-	}
-	cl->mail_bytes += m->len;
-	list_add_tail(&cl->mail, &m->node);
-}
-
 static void carry_mail(struct carry *c, struct client *cl) {
 	struct mail *m;
 	size_t n = 0;
 	LIST_FOR_EACH (m, &cl->mail, struct mail, node) n++;
 	n = carry_count(c, n);
-	if (c->saving) {
-		LIST_FOR_EACH (m, &cl->mail, struct mail, node) save_mail(c, m);
+	m = LIST_OF(cl->mail.next, struct mail, node);
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		struct rope line = {0};
+		uint64_t at = c->saving ? m->at : 0;
+		if (c->saving) {
+			line.n = m->n;
+			line.len = m->len;
+			memcpy(line.parts, m->parts, m->n * sizeof m->parts[0]);
+			m = LIST_OF(m->node.next, struct mail, node);
+		}
+		carry_number(c, &at);
+		carry_rope(c, &line);
+		if (c->saving) continue;
+		if (!(m = make_mail(&line, at))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		cl->mail_bytes += m->len;
+		list_add_tail(&cl->mail, &m->node);
 	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_mail(c, cl);
 }
 
 static void carry_client_members(struct carry *c, struct client *cl, struct watches *watches) {
