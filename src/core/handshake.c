@@ -277,10 +277,6 @@ bool handshake_arrives_broken(struct client *c, const char *text, size_t n) {
 	return true;
 }
 
-static void succeeded(struct client *c, uint64_t number) {
-	if (number >= c->init_due) c->init_due = 0;
-}
-
 bool handshake_refused(const struct client *c) {
 	const struct attachment *a = c->attachment;
 	return c->init_due && !(a && handshake_waits(a->session, c, SPAN_NONE));
@@ -295,16 +291,11 @@ uint64_t handshake_needs(const struct session *s, const struct client *c) {
 	return newest;
 }
 
-static uint64_t applied(const struct session *s) {
-	const struct handshake *in = s->handshake;
-	return in ? in->applied : 0;
-}
-
 /* Return true if no child has taken this version yet, and one will. */
 static bool comes(const struct session *s, uint64_t version) {
 	const struct handshake *in = s->handshake;
-	if (version <= applied(s)) return false;
-	return !in || !in->ignores || (in->restart_due && may_restart(s));
+	if (!in) return version != 0;
+	return version > in->applied && (!in->ignores || (in->restart_due && may_restart(s)));
 }
 
 bool handshake_holds(const struct session *s, const struct client *c) {
@@ -343,19 +334,16 @@ struct edit {
 
 #define EDITS_MAX 8
 
-static void sort_edits(struct edit *edits, size_t n) {
+/* Sorts the edits. */
+static struct chunk apply_edits(struct chunk line, struct edit *edits, size_t n) {
+	struct buf b = NOTICE_INIT;
+	const char *from = line.data;
 	for (size_t i = 1; i < n; i++)
 		for (size_t k = i; k > 0 && edits[k].old.p < edits[k - 1].old.p; k--) {
 			struct edit tmp = edits[k];
 			edits[k] = edits[k - 1];
 			edits[k - 1] = tmp;
 		}
-}
-
-static struct chunk apply_edits(struct chunk line, struct edit *edits, size_t n) {
-	struct buf b = NOTICE_INIT;
-	const char *from = line.data;
-	sort_edits(edits, n);
 	for (size_t i = 0; i < n; i++) {
 		buf_put(&b, from, (size_t)(edits[i].old.p - from));
 		buf_puts(&b, edits[i].text);
@@ -422,7 +410,7 @@ static struct chunk answer_for(const struct session *s, struct chunk line, const
 static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
 						bool hooks) {
 	client_post(c, answer_for(s, state_of(s)->answer, id, ignored, reason, hooks, true));
-	succeeded(c, c->inits);
+	c->init_due = 0; /* it is the newest one */
 }
 
 #define REASON_IGNORES                                                                                                 \
@@ -445,7 +433,7 @@ static void answer_waiters(struct session *s) {
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
 		client_post(w->client, answer_for(s, in->answer, w->id, w->ignored, reason, w->hooks, false));
-		succeeded(w->client, w->number);
+		if (w->number >= w->client->init_due) w->client->init_due = 0;
 		free_waiter(in, w);
 	}
 	if (again) send_init(s);
@@ -493,7 +481,7 @@ static void forsake_left(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
-		bool left = !a->owner && prompts_needy(&s->prompts, c, applied(s));
+		bool left = !a->owner && prompts_needy(&s->prompts, c, s->handshake->applied);
 		if (c->ended || left) c->init_due = ++c->inits;
 	}
 }
@@ -775,13 +763,12 @@ static char *ignored_members(const struct dialect_hooks *d, struct span first, s
 }
 
 static void add_waiter(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
-	struct waiter *w = calloc(1, sizeof *w);
 	if (c->inits_open >= LIMITS_INITS) {
-		free(w);
 		notify_fail(c, id, PLENUM_E_TOO_MANY, "a client may have %zu initialize requests open: wait for an answer",
 					LIMITS_INITS);
 		return;
 	}
+	struct waiter *w = calloc(1, sizeof *w);
 	if (w) w->client = c;
 	if (!w || !(w->id = strndup(id.p, id.n)) || !list_waiter(state_of(s), w)) {
 		if (w) free(w->id);
@@ -859,31 +846,27 @@ void handshake_initialize(struct client *c, struct session *s, struct chunk line
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
-static void carry_waiter(struct carry *c, struct waiter *w) {
-	carry_client(c, &w->client);
-	carry_name(c, &w->id);
-	carry_text(c, &w->ignored);
-	CARRY(c, w->hooks);
-	CARRY(c, w->version);
-	CARRY(c, w->number);
-}
-
 static void carry_waiters(struct carry *c, struct handshake *in) {
 	struct waiter *w;
 	size_t n = 0;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) n++;
 	n = carry_count(c, n);
-	if (c->saving) {
-		LIST_FOR_EACH (w, &in->waiters, struct waiter, node) carry_waiter(c, w);
-		return;
-	}
+	struct list *next = in->waiters.next;
 	for (size_t i = 0; i < n && carry_ok(c); i++) {
-		if (!(w = calloc(1, sizeof *w))) {
+		w = c->saving ? LIST_OF(next, struct waiter, node) : calloc(1, sizeof *w);
+		if (!w) {
 			carry_fail(c, "out of memory");
 			return;
 		}
-		list_add_tail(&in->waiters, &w->node);
-		carry_waiter(c, w);
+		if (!c->saving) list_add_tail(&in->waiters, &w->node);
+		carry_client(c, &w->client);
+		carry_name(c, &w->id);
+		carry_text(c, &w->ignored);
+		CARRY(c, w->hooks);
+		CARRY(c, w->version);
+		CARRY(c, w->number);
+		next = w->node.next;
+		if (c->saving) continue;
 		if (!w->client)
 			carry_fail(c, "no client waits for an initialize");
 		else if (!list_waiter(in, w))
