@@ -157,23 +157,13 @@ static bool is_verb(const struct message *m) {
 	return m->kind == MESSAGE_REQUEST && name.p && name.n >= n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
 }
 
-/* Return true if the CLI would skip the refused line without an answer, and so does the daemon. */
-static bool skips_like_the_cli(const struct client *c, struct span body) {
-	return body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body);
-}
-
-/* Return true if this line, which may be broken, asks to attach. */
-static bool mentions_attach(const struct client *c, const char *p, size_t n) {
-	const char *verb = c->dialect->frame->attach;
-	return memmem(p, n, verb, strlen(verb)) != NULL;
-}
-
 /* text: the line, or as much of it as is here. size: of a line that was not read to its end, else 0. A request is
  * answered under its id: the client waits for it. */
 static void refuse(struct client *c, struct span text, bool request, struct span id, const char *code,
 				   const char *error, size_t size) {
+	const char *attach = c->dialect->frame->attach;
 	bool needed = handshake_arrives_broken(c, text.p, text.n);
-	if (mentions_attach(c, text.p, text.n)) client_choose(c);
+	if (memmem(text.p, text.n, attach, strlen(attach))) client_choose(c); /* it asks to attach, even if it is broken */
 	if (!request)
 		notify_complain_of_line(c, id, code, error, size);
 	else if (size)
@@ -181,15 +171,6 @@ static void refuse(struct client *c, struct span text, bool request, struct span
 	else
 		notify_fail(c, id, code, "%s", error);
 	if (needed) handshake_served(c);
-}
-
-static void refuse_line(struct client *c, struct span body, const struct message *m, struct span id, const char *code,
-						const char *error) {
-	bool request = id.p && m->kind == MESSAGE_REQUEST;
-	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
-		request = !c->dialect->is_fatal_request(&m->env); /* else the CLI would have ended */
-	c->world->bad_lines++;
-	refuse(c, body, request, id, code, error, 0);
 }
 
 /* The id's line was not checked. */
@@ -208,22 +189,31 @@ static void refuse_by_head(struct client *c, struct span text, const char *code,
 	refuse(c, text, id.p && h.kind == LINE_REQUEST, id, code, error, size);
 }
 
-/* A long line is not read once more for its id: that would be a long turn. */
-static void refuse_long_line(struct client *c, struct span body, const char *code, const char *error) {
-	c->world->bad_lines++;
-	refuse_by_head(c, span_start(body, LIMITS_REFUSED), code, error, 0);
-}
-
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
 
-/* Nothing is translated. */
-static void refuse_other(struct client *c, struct span body, const struct message *m, struct span id, const char *code,
-						 const struct dialect *other) {
+/* Refuse a line that did not pass its check. */
+static void refuse_line(struct client *c, struct span body, const struct message *m, struct span id,
+						const char *error) {
 	const struct attachment *a = c->attachment;
+	const char *code = m->code ? m->code : PLENUM_E_BAD_LINE;
+	bool request = id.p && m->kind == MESSAGE_REQUEST;
 	char text[SESSIONS_NAME_MAX + 200];
-	snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
-			 a ? a->session->name : "", c->dialect->name);
-	refuse_line(c, body, m, id, code, text);
+	c->world->bad_lines++;
+	if (body.n > LIMITS_REFUSED) { /* it is not read once more for its id: that would be a long turn */
+		refuse_by_head(c, span_start(body, LIMITS_REFUSED), code, error, 0);
+		return;
+	}
+	const struct dialect *other = dialect_of_line(c->dialect, body);
+	if (other) { /* nothing is translated */
+		snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
+				 a ? a->session->name : "", c->dialect->name);
+		error = text;
+	} else if (body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body)) {
+		return; /* as in the CLI, which gives no answer */
+	}
+	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
+		request = !c->dialect->is_fatal_request(&m->env); /* else the CLI would have ended */
+	refuse(c, body, request, id, code, error, 0);
 }
 
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
@@ -319,15 +309,6 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 					  c->dialect->name);
 }
 
-/* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
-static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
-	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? requests_row(c, &m->env) : NULL;
-	bool needed = row && row->act == ACT_INITIALIZE && handshake_arrives(c, m->env.request);
-	if (row && row->act == ACT_CHANGE && restricts(c, row, m->env.request)) requests_need_change(c, row->what);
-	serve(c, line, body, m);
-	if (needed) handshake_served(c);
-}
-
 /* The line of a client was served, and waits for nothing: the next one is about something else, after any refusal. */
 static void line_over(struct client *c) {
 	const struct attachment *a = c->attachment;
@@ -338,22 +319,20 @@ static void line_over(struct client *c) {
 }
 
 /* Serve a valid line of a connection in the session that it is for. */
-static void route(struct client *c, struct chunk line, struct span body, const struct message *m) {
-	struct client *to = channels_of(c, m);
-	if (to != c && client_is_full(to)) {
-		client_hold(c, line);
+static void route(struct client *from, struct chunk line, struct span body, const struct message *m) {
+	struct client *c = channels_of(from, m);
+	if (c != from && client_is_full(c)) {
+		client_hold(from, line);
 		return;
 	}
-	if (to != c) to->lines_in = c->lines_in; /* for the number in an error */
-	on_message(to, line, body, m);
-	if (to != c) line_over(to);
-}
-
-/* Measure a part of a long line that was checked: its readers step over its long values. Return true at the end. */
-static bool measure(struct client *c, struct span body) {
-	if (body.n < LENGTHS_FROM) return true;
-	if (!c->lengths) c->lengths = lengths_new_checked(body.p, body.n, LENGTHS_VALUE);
-	return !c->lengths || lengths_step(c->lengths, CHECK_BYTES);
+	if (c != from) c->lines_in = from->lines_in; /* for the number in an error */
+	/* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
+	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? requests_row(c, &m->env) : NULL;
+	bool needed = row && row->act == ACT_INITIALIZE && handshake_arrives(c, m->env.request);
+	if (row && row->act == ACT_CHANGE && restricts(c, row, m->env.request)) requests_need_change(c, row->what);
+	serve(c, line, body, m);
+	if (needed) handshake_served(c);
+	if (c != from) line_over(c);
 }
 
 /* Check the line. Return false if this turn is over before the check: the line waits with its client and comes again.
@@ -365,8 +344,13 @@ static bool check_line(struct client *c, struct chunk line, struct span body, st
 	if (!*k && c->checker && body.n > CHECK_BYTES) *k = c->checker->new (body.p, body.n);
 	if (!*k) return true;
 	bool over = false;
-	do over = c->checker->step(*k, CHECK_BYTES) && measure(c, body);
-	while (!over && !loop_must_yield(c->loop));
+	do {
+		over = c->checker->step(*k, CHECK_BYTES);
+		if (!over || body.n < LENGTHS_FROM) continue;
+		/* It is measured, too: its readers step over its long values. */
+		if (!c->lengths) c->lengths = lengths_new_checked(body.p, body.n, LENGTHS_VALUE);
+		over = !c->lengths || lengths_step(c->lengths, CHECK_BYTES);
+	} while (!over && !loop_must_yield(c->loop));
 	/* a copy of the line follows: that is a turn's work, too */
 	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return true;
 	c->check = *k;
@@ -381,18 +365,10 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	struct span id = SPAN_NONE;
 	struct error unread;
 	const char *error = unread.text;
-	const struct dialect *other = NULL;
 	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
 				  : c->dialect->check(body.p, body.n, &m, &rewritten, &unread, &id);
-	const char *code = m.code ? m.code : PLENUM_E_BAD_LINE;
-	if (!good && body.n > LIMITS_REFUSED)
-		refuse_long_line(c, body, code, error);
-	else if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
-		refuse_other(c, body, &m, id, code, other);
-	else if (!good && skips_like_the_cli(c, body))
-		c->world->bad_lines++;
-	else if (!good)
-		refuse_line(c, body, &m, id, code, error);
+	if (!good)
+		refuse_line(c, body, &m, id, error);
 	else if (rewritten.data)
 		route(c, rewritten, splice_body(rewritten), &m);
 	else
