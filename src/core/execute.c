@@ -222,13 +222,6 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	return NULL;
 }
 
-/* Return true if the sender is an approver: its request is its own yes, even for an ask rule. Not if it speaks for
- * another (check_permissions): then it is asked, too. */
-static bool is_own_yes(const struct attachment *a, const struct pending *p, const struct envelope *e) {
-	return asks_may_answer(a, p) && trust_may_approve(a->session->world, a->client) &&
-		   !a->client->dialect->calls->call_wants_check(e);
-}
-
 static bool child_checks(const struct session *s, const struct envelope *e) {
 	const struct dialect_calls *calls = session_dialect(s)->calls;
 	return !calls->line_executes(e) && session_has_child(s) && handshake_is_answered(s) && handshake_is_current(s) &&
@@ -239,7 +232,10 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 	struct session *s = p->session;
 	struct span input = pending_part(p, ASK_PART_INPUT);
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
-	bool own = is_own_yes(a, p, e);
+	/* An approver's request is its own yes, even for an ask rule. Not if it speaks for another (check_permissions):
+	 * then it is asked, too. */
+	bool own = asks_may_answer(a, p) && trust_may_approve(s->world, a->client) &&
+			   !a->client->dialect->calls->call_wants_check(e);
 	if (verdict_of(a->client, s, p->tool, input, NULL) == RULE_DENY) {
 		asks_decide(p);
 	} else if (child_checks(s, e) && (guard || !own)) {
@@ -257,14 +253,6 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 	} else {
 		asks_decide(p);
 	}
-}
-
-static bool has_room(struct client *c, struct session *s, const struct envelope *e) {
-	/* the other half is for the child */
-	if (s->pendings.n < (s->settings->limits.max_pending + 1) / 2) return true;
-	refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
-				s->name);
-	return false;
 }
 
 void execute_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
@@ -286,7 +274,12 @@ void execute_line(struct client *c, struct session *s, struct chunk line, const 
 		refuse_line(c, e, PLENUM_E_BUSY, "the child of session %s is starting: send it again later", s->name);
 		return;
 	}
-	if (handshake_blocks(c, id_of(c->dialect, e)) || !has_room(c, s, e)) return;
+	if (handshake_blocks(c, id_of(c->dialect, e))) return;
+	if (s->pendings.n >= (s->settings->limits.max_pending + 1) / 2) { /* the other half is for the child */
+		refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
+					s->name);
+		return;
+	}
 	const char *wrong = session_dialect(s)->calls->read_call(splice_body(line), e, &tool, &input);
 	if (!wrong && !know_rules(c, line, s, tool, (struct span){input.data, input.len})) {
 		buf_free(&input);

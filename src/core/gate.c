@@ -194,14 +194,6 @@ static void judge_block(struct judge *j, struct span block) {
 	judge_text(j, text);
 }
 
-static void judge_prompt(struct judge *j, const struct message *m) {
-	struct span content = m->content, block;
-	judge_members(j, "message", 7, m->env.message, m->content);
-	if (j->who == TRUST_OWN) return; /* passes regardless of its content */
-	judge_text(j, content);
-	for (size_t at = 0; span_next(content, &at, &block);) judge_block(j, block);
-}
-
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static const struct gate_row *judge_name(struct judge *j, enum gate_kind kind, struct span name) {
@@ -215,7 +207,7 @@ static const struct gate_row *judge_name(struct judge *j, enum gate_kind kind, s
 
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v) {
 	struct judge j = {g, who, v};
-	struct span type = span_content(m->env.type), subtype = span_content(m->env.inner_subtype);
+	struct span type = span_content(m->env.type), subtype = span_content(m->env.inner_subtype), block;
 	*v = (struct gate_verdict){.passes = true};
 	while (line.n && *line.p != '{') line.p++, line.n--; /* spaces before it are allowed */
 	v->row = judge_name(&j, GATE_TYPE, type);
@@ -224,7 +216,11 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	struct span long_one = m->env.request.p ? m->env.request : m->env.message.p ? m->env.message : m->env.response;
 	judge_members(&j, type.p, type.n, line, long_one);
 	if (m->kind == MESSAGE_REQUEST) judge_members(&j, subtype.p, subtype.n, m->env.request, SPAN_NONE);
-	if (m->kind == MESSAGE_USER) judge_prompt(&j, m);
+	if (m->kind != MESSAGE_USER) return;
+	judge_members(&j, "message", 7, m->env.message, m->content);
+	if (who == TRUST_OWN) return; /* passes regardless of its content */
+	judge_text(&j, m->content);
+	for (size_t at = 0; span_next(m->content, &at, &block);) judge_block(&j, block);
 }
 
 struct gate *gate_of(const struct client *c) {

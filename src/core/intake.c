@@ -236,13 +236,6 @@ static struct rope own_line(const struct session *s, struct chunk line, struct s
 	return splice_edits(line, body, &own, 1, CHUNK_NONE);
 }
 
-/* A queued prompt is in one piece. Takes the rope over. */
-static struct rope whole(struct rope line) {
-	struct chunk one = rope_join(&line);
-	rope_drop(&line);
-	return rope_of(one);
-}
-
 static struct prompt *add_prompt(struct client *c, struct session *s, const struct message *m, const char *name,
 								 uint64_t hash) {
 	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
@@ -294,7 +287,11 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
 	struct rope out = own_line(s, line, e->uuid, fresh);
-	if (hold) out = whole(out);
+	if (hold) { /* a queued prompt is in one piece */
+		struct chunk one = rope_join(&out);
+		rope_drop(&out);
+		out = rope_of(one);
+	}
 	struct prompt *p = out.n ? add_prompt(c, s, m, *fresh ? fresh : uuid, hash) : NULL;
 	if (!p) {
 		rope_drop(&out);
@@ -333,10 +330,8 @@ void intake_leave(struct client *c) {
 static void cancel_own(struct session *s, struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (!is_own(p, c)) continue;
-		struct call *call = p->state == PROMPT_SENT
-								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer)
-								: NULL;
+		if (p->state != PROMPT_SENT || !is_own(p, c)) continue;
+		struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer);
 		if (!call) continue;
 		struct buf uuid = NOTICE_INIT, b = NOTICE_INIT;
 		str_put_json(&uuid, p->uuid, strlen(p->uuid));
@@ -374,13 +369,10 @@ void intake_interrupt(struct client *c, struct session *s, struct chunk line, co
 }
 
 void intake_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	if (!session_has_child(s) || !session_is_ready(s)) { /* nothing runs */
-		intake_cancel_held(s, c, false);
-		return;
-	}
-	if (!requests_pass_line(c, s, line, e)) return;
+	bool runs = session_has_child(s) && session_is_ready(s);
+	if (runs && !requests_pass_line(c, s, line, e)) return;
 	intake_cancel_held(s, c, false);
-	asks_cancel_turn(s);
+	if (runs) asks_cancel_turn(s);
 }
 
 bool intake_withdraw_held(struct session *s, struct call *call, const struct client *by) {
