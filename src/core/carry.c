@@ -282,24 +282,16 @@ void carry_fd(struct carry *c, int *fd, mode_t type) {
 
 /* --- clients and attachments -------------------------------------------------------------------------------------- */
 
-/* Serialize or restore the number of a connection; 0: none, or an error. */
-static uint64_t carry_connection(struct carry *c, uint64_t number) {
-	carry_number(c, &number);
-	return carry_ok(c) ? number : 0;
-}
-
-static void check_found(struct carry *c, uint64_t number, bool found) {
-	if (number && !found) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
-}
-
 void carry_client(struct carry *c, struct client **client) {
-	uint64_t number = carry_connection(c, c->saving && *client ? c->world->client_number(*client) : 0);
+	uint64_t number = c->saving && *client ? c->world->client_number(*client) : 0;
+	carry_number(c, &number);
 	if (!c->saving) *client = number ? c->world->client(c->world->arg, number) : NULL;
-	check_found(c, number, *client);
+	if (number && !*client) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
 }
 
 void carry_attachment(struct carry *c, struct attachment **attachment) {
-	uint64_t number = carry_connection(c, c->saving && *attachment ? c->world->attachment_number(*attachment) : 0);
+	uint64_t number = c->saving && *attachment ? c->world->attachment_number(*attachment) : 0;
+	carry_number(c, &number);
 	if (!c->saving) *attachment = number ? c->world->attachment(c->world->arg, number) : NULL;
-	check_found(c, number, *attachment);
+	if (number && !*attachment) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
 }

@@ -65,37 +65,31 @@ static const struct pending_links links = {.number = owner_number, .find = find_
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
 
-static void load_client(struct carry *c, struct router *r) {
-	struct client *one = NULL;
-	client_carry(c, &one, r->loop, &r->pool, &r->watches, r->settings->limits.client_line, &from_client_events, r);
-	if (!one) return;
-	if (!share_join(&one->member, &r->shares, one->peer.uid)) carry_fail(c, "out of memory");
-	list_add_tail(&r->clients, &one->node);
-	r->n_clients++;
-	r->n_subscribers += one->subscribed;
-}
-
-/* After all clients: they may have any order. */
-static void carry_carrier(struct carry *c, struct client *one) {
-	struct client *carrier = one->carrier;
-	carry_client(c, &carrier);
-	if (c->saving || !carry_ok(c)) return;
-	if ((carrier != NULL) == (one->io.fd >= 0) || (carrier && carrier->carrier))
-		carry_fail(c, "a client has no socket");
-	else if (carrier)
-		client_carry_channel(one, carrier);
-}
-
 static void carry_clients(struct carry *c, struct router *r) {
 	struct client *one;
-	size_t n = carry_count(c, r->n_clients);
+	size_t n = carry_count(c, r->n_clients), max_line = r->settings->limits.client_line;
 	if (c->saving) {
 		LIST_FOR_EACH (one, &r->clients, struct client, node)
-			client_carry(c, &one, r->loop, &r->pool, &r->watches, 0, &from_client_events, r);
+			client_carry(c, &one, r->loop, &r->pool, &r->watches, max_line, &from_client_events, r);
 	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) {
+		client_carry(c, &one, r->loop, &r->pool, &r->watches, max_line, &from_client_events, r);
+		if (!one) return;
+		if (!share_join(&one->member, &r->shares, one->peer.uid)) carry_fail(c, "out of memory");
+		list_add_tail(&r->clients, &one->node);
+		r->n_clients++;
+		r->n_subscribers += one->subscribed;
+	}
 	if (!carry_ok(c)) return;
-	LIST_FOR_EACH (one, &r->clients, struct client, node) carry_carrier(c, one);
+	LIST_FOR_EACH (one, &r->clients, struct client, node) { /* after all clients: they may have any order */
+		struct client *carrier = one->carrier;
+		carry_client(c, &carrier);
+		if (c->saving || !carry_ok(c)) continue;
+		if ((carrier != NULL) == (one->io.fd >= 0) || (carrier && carrier->carrier))
+			carry_fail(c, "a client has no socket");
+		else if (carrier)
+			client_carry_channel(one, carrier);
+	}
 }
 
 /* --- sessions ----------------------------------------------------------------------------------------------------- */
