@@ -41,10 +41,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	struct launch launch = {.uid = c->peer.uid};
 	if (!inquiry_look_for(c, line, p, NULL)) return NULL;
 	launch.cwd = inquiry_usual_cwd(c, p);
-	launch.place = inquiry_place_of(c);
-	launch.login = inquiry_login_of(c, p);
-	if (!launch.login) inquiry_set_asker(&launch, c);
-	inquiry_take_umask(&launch, c);
+	inquiry_fill_launch(&launch, c, p);
 	struct session *s = launch.cwd ? sessions_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
 	if (!s) {

@@ -110,30 +110,25 @@ static bool has_login(struct client *c) {
 }
 
 /* A root's or an agent's does not count. */
-void inquiry_take_umask(struct launch *l, struct client *c) {
+static void take_umask(struct launch *l, struct client *c) {
 	int mask = proc_umask(c->peer.pid);
 	if (mask >= 0 && has_login(c)) l->umask = mask + 1;
 }
 
 /* The pid is still the client's if it lives after its start time was read. */
-void inquiry_set_asker(struct launch *l, struct client *c) {
+static void set_asker(struct launch *l, struct client *c) {
 	uint64_t start;
 	if (!proc_stat(c->peer.pid, NULL, NULL, &start) || !has_login(c)) return;
 	l->asker = c->peer.pid;
 	l->asker_start = start;
 }
 
-struct login *inquiry_login_of(const struct client *c, const struct profile *p) {
+void inquiry_fill_launch(struct launch *l, struct client *c, const struct profile *p) {
 	struct span answer = inquiry_answer(c, LOGIN_ERRAND, NULL), env;
-	struct child_place place;
-	return answer.p && login_answer(answer.p, answer.n, &place, &env) ? login_read(env, p) : NULL;
-}
-
-struct child_place inquiry_place_of(const struct client *c) {
-	struct span answer = inquiry_answer(c, LOGIN_ERRAND, NULL), env;
-	struct child_place place = {0};
-	if (answer.p) login_answer(answer.p, answer.n, &place, &env);
-	return place;
+	bool known = answer.p && login_answer(answer.p, answer.n, &l->place, &env);
+	if (known && !l->env_only) l->login = login_read(env, p);
+	if (!l->login && !l->env_only) set_asker(l, c);
+	take_umask(l, c);
 }
 
 /* Return the value of a variable at a start without the requester's. *fixed: the requester's does not count. */
@@ -185,6 +180,6 @@ char *inquiry_usual_cwd(const struct client *c, const struct profile *p) {
 void inquiry_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->agent || s->want_child || s->launch.uid != me) return;
-	inquiry_take_umask(&s->launch, c);
-	if (!s->launch.env_only) inquiry_set_asker(&s->launch, c);
+	take_umask(&s->launch, c);
+	if (!s->launch.env_only) set_asker(&s->launch, c);
 }

@@ -22,16 +22,14 @@ bool inquiry_ask(struct client *c, struct chunk line, const char *kind, const st
  * it ended; end may be NULL. */
 struct span inquiry_answer(const struct client *c, const char *kind, enum errand_end *end);
 void inquiry_over(struct client *c); /* the line was served, or the client is gone */
-/* Let the next start of this launch read the environment of the client, if permitted. */
-void inquiry_set_asker(struct launch *l, struct client *c);
-void inquiry_take_umask(struct launch *l, struct client *c); /* the same for the umask, at once */
 /* Before a session of this profile is made, in cwd (NULL: the usual one): if a prestarted child could fit, ask for the
  * data of login_read() for that place. */
 bool inquiry_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
 /* Find the program that a start of this profile for this client would run: the answer of PROGRAM_ERRAND. */
 bool inquiry_find_program(struct client *c, struct chunk line, const struct profile *p);
-struct child_place inquiry_place_of(const struct client *c);
-struct login *inquiry_login_of(const struct client *c, const struct profile *p);
+/* After inquiry_look_for(): give a new launch what its start takes from the client's process, if permitted. The
+ * environment, unless it has a whole one, is that of the answer, or the start reads it. */
+void inquiry_fill_launch(struct launch *l, struct client *c, const struct profile *p);
 /* Return the directory of a child for a client that names none: the client's (same uid), the profile's, or HOME. The
  * caller frees; NULL without memory. */
 char *inquiry_usual_cwd(const struct client *c, const struct profile *p);

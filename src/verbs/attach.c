@@ -283,10 +283,7 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 	if (!add_env(q, &l->env)) return false;
 	if (!add_all(&l->args, json_object_get(q->body, "args")) || !add_all(&l->argv, json_object_get(q->body, "argv")))
 		return no_memory(q);
-	if (!l->env_only) l->login = inquiry_login_of(q->client, p);
-	if (!l->login && !l->env_only) inquiry_set_asker(l, q->client);
-	inquiry_take_umask(l, q->client);
-	l->place = inquiry_place_of(q->client);
+	inquiry_fill_launch(l, q->client, p);
 	return true;
 }
 
