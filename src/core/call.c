@@ -6,13 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void calls_init(struct calls *c) {
-	*c = (struct calls){0};
+void calls_init(struct calls *c, bool numbers) {
+	*c = (struct calls){.numbers = numbers};
 	list_init(&c->order);
-}
-
-void calls_use_numbers(struct calls *c) {
-	c->numbers = true;
 }
 
 void calls_free(struct calls *all) {

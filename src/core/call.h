@@ -52,8 +52,7 @@ struct calls {
 	uint64_t counter;
 };
 
-void calls_init(struct calls *c);
-void calls_use_numbers(struct calls *c); /* before the first call */
+void calls_init(struct calls *c, bool numbers); /* numbers: the ids are numbers, not strings */
 void calls_free(struct calls *c);
 /* Make a call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose,

@@ -773,9 +773,8 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	queue_init(&s->later, settings->limits.stdin_queue);
 	tape_init(&s->tape, settings->limits.tape_bytes, settings->limits.tape_lines);
 	list_init(&s->attachments);
-	calls_init(&s->calls);
+	calls_init(&s->calls, profile->dialect->numbers);
 	handles_init(&s->handles);
-	if (profile->dialect->numbers) calls_use_numbers(&s->calls);
 	pendings_init(&s->pendings);
 	registry_init(&s->registry, profile->dialect->hooks);
 	prompts_init(&s->prompts);

@@ -22,7 +22,7 @@ static void begin(void *arg) {
 	struct world *w = arg;
 	w->loop = loop_new();
 	w->timed_out = 0;
-	calls_init(&w->all);
+	calls_init(&w->all, false);
 }
 
 static void end(void *arg) {
