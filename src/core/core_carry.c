@@ -167,16 +167,6 @@ static void carry_parts(struct carry *c, struct session *s) {
 	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
 }
 
-static void load_session(struct carry *c, struct router *r) {
-	struct basics b = {0};
-	carry_basics(c, &b);
-	struct session *s = carry_ok(c) ? make_session(c, r, &b) : NULL;
-	free(b.name);
-	free(b.profile);
-	launch_free(&b.launch);
-	if (s) carry_parts(c, s);
-}
-
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static void carry_counters(struct carry *c, struct router *r) {
@@ -212,7 +202,15 @@ void core_carry(struct carry *c, struct router *r) {
 			carry_basics(c, &b);
 			carry_parts(c, s);
 		}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_session(c, r);
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) {
+		struct basics b = {0};
+		carry_basics(c, &b);
+		struct session *s = carry_ok(c) ? make_session(c, r, &b) : NULL;
+		free(b.name);
+		free(b.profile);
+		launch_free(&b.launch);
+		if (s) carry_parts(c, s);
+	}
 	c->world = NULL;
 }
 

@@ -683,21 +683,26 @@ static const char *commit(struct session *s, struct owner *o, struct span reques
 	return error;
 }
 
-/* Register all of it, or nothing. */
-static void register_all(struct attachment *a, struct span request, struct refusal *no) {
-	struct session *s = a->session;
-	struct owner *o = owners_get(a);
+bool handshake_register(struct client *c, struct session *s, const struct envelope *e) {
+	struct refusal no = {0};
 	_cleanup_free_ char *before = NULL;
+	if (!servers_are_free(c, s, e->request_id, span_member(e->request, hooks_of(s)->servers))) return false;
+	struct owner *o = owners_get(c->attachment);
 	bool ok = o && guards_text(&s->registry, &before);
-	const char *error = ok ? stage(s, o, request) : NULL;
+	const char *error = ok ? stage(s, o, e->request) : NULL;
 	if (!ok)
-		refuse(no, PLENUM_E_INTERNAL, "out of memory");
+		refuse(&no, PLENUM_E_INTERNAL, "out of memory");
 	else if (error)
-		refuse(no, registry_code(error), error);
+		refuse(&no, registry_code(error), error);
 	else
-		keep(s, no, before);
-	if (!no->code && (error = commit(s, o, request))) refuse(no, registry_code(error), error);
-	if (no->code && o) owner_cancel_hooks(&s->registry, o);
+		keep(s, &no, before);
+	if (!no.code && (error = commit(s, o, e->request))) refuse(&no, registry_code(error), error);
+	if (no.code && o) owner_cancel_hooks(&s->registry, o);
+	if (no.code)
+		notify_fail(c, e->request_id, no.code, "%s", no.error.text);
+	else
+		prompts_need(&s->prompts, c, handshake_needs(s, c));
+	return !no.code;
 }
 
 /* Return true if a child must get something of it with its first initialize. */
@@ -807,17 +812,6 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 	}
 	add_waiter(c, s, id, ignored, hooks);
 	if (here && in->state != INIT_SENT) send_init(s);
-}
-
-bool handshake_register(struct client *c, struct session *s, const struct envelope *e) {
-	struct refusal no = {0};
-	if (!servers_are_free(c, s, e->request_id, span_member(e->request, hooks_of(s)->servers))) return false;
-	register_all(c->attachment, e->request, &no);
-	if (no.code)
-		notify_fail(c, e->request_id, no.code, "%s", no.error.text);
-	else
-		prompts_need(&s->prompts, c, handshake_needs(s, c));
-	return !no.code;
 }
 
 bool handshake_is_for_first(const struct session *s, const struct envelope *e) {
