@@ -86,15 +86,6 @@ const char *program_base(const char *word) {
 	return *word == '=' && word[1] ? word + 1 : word; /* zsh: =NAME is the path of a program */
 }
 
-/* Return true if an option is hidden in a computed word that begins with a dash. A word that is all computed is a
- * matter of values.h. */
-static bool hides_option(const char *name, char *const *words, size_t n) {
-	bool harmless = is_in(data_programs, name);
-	for (size_t k = 1; k < n; k++)
-		if (*words[k] == '-' && (words[k][1] == GLOB_UNKNOWN || (harmless && is_unknown(words[k])))) return true;
-	return false;
-}
-
 /* Return true for a group of one-letter options with this one: wait -np. */
 static bool has_letter(const char *programs, char letter, const char *name, char *const *words, size_t n) {
 	for (size_t k = 1; k < n && is_in(programs, name); k++)
@@ -103,9 +94,12 @@ static bool has_letter(const char *programs, char letter, const char *name, char
 }
 
 static bool is_risky(const char *name, char *const *words, size_t n) {
+	bool harmless = is_in(data_programs, name);
 	for (size_t i = 0; i < ARRAY_SIZE(risky); i++) {
 		if (!is_in(risky[i].programs, name)) continue;
-		if (hides_option(name, words, n)) return true;
+		/* A word that begins with a dash and is computed may be an option; values.h has those that are all computed. */
+		for (size_t k = 1; k < n; k++)
+			if (*words[k] == '-' && (words[k][1] == GLOB_UNKNOWN || (harmless && is_unknown(words[k])))) return true;
 		for (const char *p = risky[i].words; *++p;) {
 			size_t len = strcspn(p, " "), whole = p[len - 1] == '$';
 			for (size_t k = 1; k < n; k++)
@@ -248,16 +242,11 @@ static bool sed_is_unsure(char *const *words, size_t n) {
 
 /* --- xargs -------------------------------------------------------------------------------------------------------- */
 
-/* Return the index of the command after the options of xargs; n: none. */
-static size_t xargs_command(char *const *words, size_t n) {
-	size_t i = 1;
-	for (; i < n && *words[i] == '-'; i++)
-		if (words[i][1] && strchr("aEIdLlnPs", words[i][1]) && !words[i][2] && words[i][1] != 'l') i++;
-	return MIN(i, n);
-}
-
 /* Its input completes the command: safe only for a program that does not run its arguments. */
-static bool xargs_is_unsure(char *const *words, size_t n, size_t inner) {
+static bool xargs_is_unsure(char *const *words, size_t n) {
+	size_t inner = 1; /* the command after the options */
+	for (; inner < n && *words[inner] == '-'; inner++)
+		if (words[inner][1] && strchr("aEIdLnPs", words[inner][1]) && !words[inner][2]) inner++;
 	if (inner >= n) return false; /* echo */
 	for (size_t i = 1; i < inner; i++) {
 		const char *option = words[i];
@@ -271,46 +260,15 @@ static bool xargs_is_unsure(char *const *words, size_t n, size_t inner) {
 		   is_in(" find awk gawk mawk ", program_base(words[inner]));
 }
 
-/* -S TEXT: words of a command. */
-static bool env_is_unsure(char *const *words, size_t n) {
-	for (size_t i = 1; i < n; i++)
-		if (*words[i] == '-' && strpbrk(words[i], "Ss") && is_unknown(words[i])) return true;
-	return false;
-}
-
 /* --- All of them -------------------------------------------------------------------------------------------------- */
-
-static bool is_loader(const char *name) {
-	return begins(name, "ld-linux", 8) || begins(name, "ld-musl", 7) || begins(name, "ld-2.", 5);
-}
-
-static bool finds(char *const *words, size_t n) {
-	for (size_t i = 1; i < n; i++)
-		if (begins(words[i], "-exec", 5) || begins(words[i], "-ok", 3) || *words[i] == GLOB_UNKNOWN) return true;
-	return false;
-}
-
-/* Return true if an option is computed in part: -ex$x. */
-static bool has_computed_option(char *const *words, size_t n) {
-	for (size_t i = 1; i < n; i++)
-		if (*words[i] == '-' && is_unknown(words[i])) return true;
-	return false;
-}
-
-/* Arithmetic is evaluated repeatedly, and subscripts in it run commands: a['$(cmd)']. */
-static bool computes(char *const *words, size_t n) {
-	for (size_t i = 1; i < n; i++)
-		if (is_in(" -eq -ne -lt -le -gt -ge ", words[i])) return true;
-	return false;
-}
 
 struct program program_of(char *const *words, size_t n) {
 	const char *name = program_base(words[0]);
 	struct program p = {.data = is_in(data_programs, name)};
+	bool loader = begins(name, "ld-linux", 8) || begins(name, "ld-musl", 7) || begins(name, "ld-2.", 5);
 	p.lines = is_in(line_wrappers, name) || is_in(shells, name);
-	p.runs = p.lines || is_in(wrappers, name) || is_loader(name);
+	p.runs = p.lines || is_in(wrappers, name) || loader;
 	p.unsure = is_risky(name, words, n) || is_in(code_programs, name);
-	p.unsure |= strcmp(name, "env") == 0 && env_is_unsure(words, n);
 	p.unsure |= has_letter(" jobs ", 'x', name, words, n) || has_letter(" wait ", 'p', name, words, n) ||
 				has_letter(" mapfile readarray ", 'C', name, words, n);
 	if (is_in(shells, name)) {
@@ -325,16 +283,24 @@ struct program program_of(char *const *words, size_t n) {
 		p.unsure = sed_is_unsure(words, n);
 		p.data = !p.unsure;
 	} else if (is_in(" find gfind ", name)) {
-		p.data = !finds(words, n);
-		p.unsure |= has_computed_option(words, n);
+		p.data = true;
+		for (size_t i = 1; i < n; i++) {
+			if (begins(words[i], "-exec", 5) || begins(words[i], "-ok", 3) || *words[i] == GLOB_UNKNOWN) p.data = false;
+			p.unsure |= *words[i] == '-' && is_unknown(words[i]); /* -ex$x */
+		}
+	} else if (strcmp(name, "env") == 0) {
+		for (size_t i = 1; i < n; i++) /* -S TEXT: words of a command */
+			p.unsure |= *words[i] == '-' && strpbrk(words[i], "Ss") && is_unknown(words[i]);
 	} else if (strcmp(name, "xargs") == 0) {
-		p.unsure |= xargs_is_unsure(words, n, xargs_command(words, n));
+		p.unsure |= xargs_is_unsure(words, n);
 		p.reads = p.unsure;
 	} else if (is_in(" . source ", name)) {
 		p.reads = true;
 		p.unsure |= n < 2 || !is_file(words[1]);
 	} else if (strcmp(name, "[[") == 0) {
-		p.data = !computes(words, n);
+		/* Arithmetic is evaluated repeatedly, and subscripts in it run commands: a['$(cmd)']. */
+		for (size_t i = 1; i < n; i++)
+			if (is_in(" -eq -ne -lt -le -gt -ge ", words[i])) p.data = false;
 	}
 	p.reads |= is_in(" eval parallel at batch crontab ", name);
 	p.data &= !p.unsure;

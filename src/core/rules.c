@@ -30,7 +30,6 @@ struct use {
 	const struct tool_use *row;
 	struct words values; /* the member for patterns, decoded; of a path all texts in it */
 	bool absent;         /* not in the input */
-	bool undecoded;      /* cannot be read */
 	struct shell_commands commands;
 };
 #define USES_MAX 8 /* more than the rows of any tool */
@@ -55,23 +54,18 @@ static bool is_mcp(const char *p, size_t n) {
 	return n > 5 && memcmp(p, "mcp__", 5) == 0;
 }
 
-static bool is_tool_name(const char *p, size_t n) {
-	for (size_t i = 0; i < n; i++) {
-		bool star = p[i] == '*' && i == n - 1 && (n == 1 || is_mcp(p, n));
-		if (!isalnum((unsigned char)p[i]) && !star && !strchr("_-.", p[i])) return false;
-	}
-	return n > 0;
-}
-
 static bool parse_rule(const char *text, struct rule *r) {
-	size_t n = strlen(text);
 	const char *open = strchr(text, '(');
-	*r = (struct rule){.tool = text, .n_tool = open ? (size_t)(open - text) : n};
-	if (!is_tool_name(r->tool, r->n_tool)) return false;
-	if (!open) return true;
+	size_t length = strlen(text), n = open ? (size_t)(open - text) : length;
+	*r = (struct rule){.tool = text, .n_tool = n};
+	for (size_t i = 0; i < n; i++) {
+		bool star = text[i] == '*' && i == n - 1 && (n == 1 || is_mcp(text, n));
+		if (!isalnum((unsigned char)text[i]) && !star && !strchr("_-.", text[i])) return false;
+	}
+	if (!open || !n) return n > 0;
 	r->pattern = open + 1;
-	r->n_pattern = n - r->n_tool - 2;
-	return text[n - 1] == ')' && open[1] != ')';
+	r->n_pattern = length - n - 2;
+	return text[length - 1] == ')' && open[1] != ')';
 }
 
 static bool names(const struct rule *r, const char *tool) {
@@ -169,15 +163,6 @@ static bool read_texts(struct words *out, struct span value, int depth) {
 	return ok;
 }
 
-static void read_use(struct call *c, struct use *u) {
-	struct span value = SPAN_NONE;
-	for (size_t i = 0; i < 3 && u->row->members[i] && !value.p; i++) value = span_member(c->input, u->row->members[i]);
-	u->absent = !value.p;
-	bool nested = !u->row->always && (is_path(u->row) || u->row->subject == TOOL_URL);
-	if (value.p) u->undecoded = !(nested || span_is_string(value)) || !read_texts(&u->values, value, 0);
-	if (u->row->subject == TOOL_COMMAND && u->values.n) c->no_memory |= !shell_commands(u->values.v[0], &u->commands);
-}
-
 static void read_call(struct call *c, const struct profile *p, const char *name, struct span input) {
 	const struct dialect_tools *t = p->dialect ? p->dialect->tools : NULL;
 	size_t n;
@@ -186,9 +171,17 @@ static void read_call(struct call *c, const struct profile *p, const char *name,
 	c->known = tools_know(t, name);
 	for (size_t i = 0; i < c->n_uses; i++) c->uses[i].row = &rows[i];
 	c->undecoded = !span_is_object(input) || !is_certain(c);
-	for (size_t i = 0; i < c->n_uses; i++) read_use(c, &c->uses[i]);
 	c->unboxed = t && span_is_true(span_member(input, t->unboxed));
-	for (size_t i = 0; i < c->n_uses; i++) c->undecoded |= c->uses[i].undecoded;
+	for (size_t i = 0; i < c->n_uses; i++) {
+		struct use *u = &c->uses[i];
+		struct span value = SPAN_NONE;
+		for (size_t k = 0; k < 3 && u->row->members[k] && !value.p; k++) value = span_member(input, u->row->members[k]);
+		u->absent = !value.p;
+		bool nested = !u->row->always && (is_path(u->row) || u->row->subject == TOOL_URL);
+		c->undecoded |= value.p && (!(nested || span_is_string(value)) || !read_texts(&u->values, value, 0));
+		if (u->row->subject == TOOL_COMMAND && u->values.n)
+			c->no_memory |= !shell_commands(u->values.v[0], &u->commands);
+	}
 }
 
 static void free_call(struct call *c) {

@@ -280,18 +280,16 @@ static bool runs_written(const struct shell_commands *c) {
 	return false;
 }
 
-/* Return true for a file that a shell reads at its start. */
-static bool is_startup_file(const char *base) {
-	return strncmp(base, ".bash", 5) == 0 || strncmp(base, ".zsh", 4) == 0 || strcmp(base, ".profile") == 0;
-}
-
 static void note_written(struct scanner *s, const char *file) {
+	const char *base = program_base(file);
 	if (s->raw || s->again) return;
 	if (strchr(file, GLOB_UNKNOWN)) s->out->writes_any = true;
-	if (s->out->written.n >= WRITTEN_MAX || is_startup_file(program_base(file)))
+	/* A shell reads these at its start. */
+	bool startup = strncmp(base, ".bash", 5) == 0 || strncmp(base, ".zsh", 4) == 0 || strcmp(base, ".profile") == 0;
+	if (startup || s->out->written.n >= WRITTEN_MAX)
 		doubt(s);
 	else if (strncmp(file, "/dev/", 5) != 0)
-		s->no_memory |= !words_add(&s->out->written, program_base(file));
+		s->no_memory |= !words_add(&s->out->written, base);
 }
 
 /* awk writes to files named by its strings and variables. */
@@ -357,16 +355,11 @@ static struct program look_at(struct scanner *s, const struct command *c, size_t
 	return p;
 }
 
-/* Return true if a command may follow this word in zsh: if [[ a ]] cmd; { cmd } always { cmd }. */
-static bool continues(const char *word, const char *next) {
-	static const char *const blocks[] = {"always", "else", "elif"};
-	return strcmp(word, "]]") == 0 || (strcmp(word, "}") == 0 && next && IS_ONE_OF(next, blocks));
-}
-
 /* Try each word of a simple command at which a command may begin. */
 static void take_command(struct scanner *s, const struct command *c, bool everywhere) {
 	const struct words *words = &c->words;
 	static const char *const builtins[] = {"builtin", "command", "coproc", "time"};
+	static const char *const blocks[] = {"always", "else", "elif"};
 	bool start = true, builtin = false, wrapped = everywhere, scanned = false, finds = false,
 		 looked = s->raw || s->again;
 	for (size_t i = 0; i < words->n; i++) {
@@ -390,7 +383,9 @@ static void take_command(struct scanner *s, const struct command *c, bool everyw
 			wrapped |= p.runs;
 			builtin = IS_ONE_OF(name, builtins);
 		}
-		start = (start && skips) || continues(word, i + 1 < words->n ? words->v[i + 1] : NULL) ||
+		/* A command may follow in zsh: if [[ a ]] cmd; { cmd } always { cmd }. */
+		bool block = strcmp(word, "}") == 0 && i + 1 < words->n && IS_ONE_OF(words->v[i + 1], blocks);
+		start = (start && skips) || strcmp(word, "]]") == 0 || block ||
 				(finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
 	}
 }
@@ -411,20 +406,17 @@ static void clear_word(struct command *c) {
 	if (c->word.data) c->word.data[0] = 0;
 }
 
-/* The word begins with NAME[ and is no assignment. Return true for a pattern for files: where an assignment may begin,
- * and with other text, a shell may read the subscript over spaces and operators. */
-static bool is_pattern(const struct command *c, const char *word) {
-	const char *before = c->words.n ? c->words.v[c->words.n - 1] : NULL;
-	bool start = !before || IS_ONE_OF(before, keywords) || values_of(before);
-	return !start && strchr(word, ']') && !word[strspn(word, NAME "-]^!.:*?/\x01")];
-}
-
 /* Take what the word says of values. The value of an assignment is also parsed as a line: its use is known only
  * later. */
 static void take_values(struct scanner *s, struct command *c, const char *word) {
 	const char *value = values_of(word);
-	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_GLOB | WORD_SPLITS; /* a pattern for files */
-	if (c->kind & WORD_SUBSCRIPT && !value && !is_pattern(c, word)) doubt(s);
+	if (c->kind & WORD_SUBSCRIPT && !value) { /* a pattern for files */
+		const char *before = c->words.n ? c->words.v[c->words.n - 1] : NULL;
+		bool start = !before || IS_ONE_OF(before, keywords) || values_of(before);
+		c->kind |= WORD_GLOB | WORD_SPLITS;
+		/* Where an assignment may begin, and with other text, a shell may read it over spaces and operators. */
+		if (start || !strchr(word, ']') || word[strspn(word, NAME "-]^!.:*?/\x01")]) doubt(s);
+	}
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
 	if (!value) return;

@@ -168,48 +168,34 @@ static bool is_comparison(const struct value_words *c, size_t i) {
 	return i < c->n && is_in(" = == != < > =~ -nt -ot -ef -eq -ne -lt -le -gt -ge ", c->words[i]);
 }
 
-/* -f FILE and the like: the next word is no operator. */
-static bool is_unary(const char *word) {
-	return word[0] == '-' && IS_IN(word[1], LETTERS) && !word[2] && !IS_IN(word[1], "aovR");
-}
-
 /* A word beside a comparison is an operand, if it stays one word. */
 static bool test_has_option(const struct value_words *c) {
 	size_t end = c->n - (strcmp(c->words[0], "[") == 0 && c->n > 1);
 	for (size_t i = 1; i < end; i++) {
-		bool operand = is_comparison(c, i + 1) || is_comparison(c, i - 1) || is_unary(c->words[i - 1]);
+		const char *before = c->words[i - 1]; /* -f FILE and the like: the next word is no operator */
+		bool unary = *before == '-' && IS_IN(before[1], LETTERS) && !before[2] && !IS_IN(before[1], "aovR");
+		bool operand = is_comparison(c, i + 1) || is_comparison(c, i - 1) || unary;
 		if (may_split(c, i) || (may_be_option(c, i) && c->kinds[i] & WORD_SPLITS)) return true;
 		if (may_be_option(c, i) && !operand && end > 2) return true;
 	}
 	return false;
 }
 
-/* Return true if the word before takes this one as its argument. */
-static bool is_find_argument(const char *before) {
-	return is_in(" -name -iname -path -ipath -wholename -iwholename -regex -iregex -type -newer -mtime -mmin -atime "
-				 "-ctime -size -maxdepth -mindepth -user -group -perm ",
-				 before);
-}
-
 /* -exec runs the words after it up to a `;` or `{} +`: two computed words may be these two. */
 static bool find_has_option(struct values *v, const struct value_words *c) {
+	static const char with_argument[] =
+		" -name -iname -path -ipath -wholename -iwholename -regex -iregex -type -newer -mtime -mmin -atime -ctime "
+		"-size -maxdepth -mindepth -user -group -perm ";
 	bool ends = false, options = false;
 	for (size_t i = 1; i < c->n; i++) ends |= is_in(" ; {} ", c->words[i]);
 	for (size_t i = 1; i < c->n; i++) {
 		const char *before = c->words[i - 1];
 		if (strncmp(before, "-exec", 5) == 0 || strncmp(before, "-ok", 3) == 0) break;
-		if (is_find_argument(before) || !may_be_option(c, i)) continue;
+		if (is_in(with_argument, before) || !may_be_option(c, i)) continue;
 		options |= c->kinds[i] & WORD_SPLITS;
 		v->unsure |= ends && i + 1 < c->n && may_be_option(c, i + 1);
 	}
 	return options;
-}
-
-/* A word such as -n$x may become several, and one of them the program. */
-static bool splits(const struct value_words *c) {
-	for (size_t i = 1; i < c->n; i++)
-		if (may_split(c, i)) return true;
-	return false;
 }
 
 /* Return true if a computed word may be an option of this builtin, or a name that it evaluates. */
@@ -218,18 +204,10 @@ static bool evaluates_words(struct values *v, const char *name, const struct val
 		return c->n > 1 && may_be_option(c, 1) && (c->n > 2 || c->kinds[1] & WORD_SPLITS);
 	if (is_in(" test [ ", name)) return test_has_option(c);
 	if (is_in(" find gfind ", name)) return find_has_option(v, c);
-	if (c->runs && splits(c)) return true;
+	for (size_t i = 1; i < c->n && c->runs; i++) /* -n$x may become several words, one of them the program */
+		if (may_split(c, i)) return true;
 	if (is_in(" read unset export readonly declare typeset local getopts ", name)) return has_name(c);
 	return strcmp(name, "wait") == 0 && has_option(c);
-}
-
-/* A literal word is visible; its subscript may still have names. */
-static bool has_text(const struct value_words *c) {
-	for (size_t i = 1; i < c->n; i++)
-		if (c->runs ? may_split(c, i) && c->kinds[i] & WORD_TEXT
-					: is_text(c->words[i], c->kinds[i]) || (strchr(c->words[i], '[') && c->words[i][1]))
-			return true;
-	return false;
 }
 
 /* for NAME in VALUES, select NAME in VALUES */
@@ -248,15 +226,6 @@ static void take_names(struct values *v, const struct value_words *c) {
 		if (n) add(v, &v->odd, c->words[i], n);
 		if (is_unknown(c->words[i])) v->any_odd = true;
 		if (is_evaluated_by_shell(c->words[i])) v->unsure = true;
-	}
-}
-
-/* [[ a -eq b ]]: the operands are arithmetic. */
-static void take_comparison(struct values *v, const struct value_words *c) {
-	for (size_t i = 1; i < c->n; i++) {
-		if (!is_in(" -eq -ne -lt -le -gt -ge ", c->words[i])) continue;
-		values_evaluate(v, c->words[i - 1], c->kinds[i - 1], c->refs, c->n_refs);
-		if (i + 1 < c->n) values_evaluate(v, c->words[i + 1], c->kinds[i + 1], c->refs, c->n_refs);
 	}
 }
 
@@ -284,7 +253,11 @@ void values_command(struct values *v, const struct value_words *c, bool data) {
 	bool declares = is_in(" export readonly declare typeset local ", name);
 	if (is_in(" for select ", name)) take_loop(v, c);
 	if (is_in(" read mapfile readarray getopts ", name)) take_names(v, c);
-	if (strcmp(name, "[[") == 0) take_comparison(v, c);
+	for (size_t i = 1; i < c->n && strcmp(name, "[[") == 0; i++) { /* the operands of -eq are arithmetic */
+		if (!is_in(" -eq -ne -lt -le -gt -ge ", c->words[i])) continue;
+		values_evaluate(v, c->words[i - 1], c->kinds[i - 1], c->refs, c->n_refs);
+		if (i + 1 < c->n) values_evaluate(v, c->words[i + 1], c->kinds[i + 1], c->refs, c->n_refs);
+	}
 	if (c->starts && is_computed(c, 0) && may_be_builtin(c->words[0])) v->unsure = true;
 	if (declares && has_name(c)) v->any_odd = true;
 	if (is_in(" mapfile readarray jobs ", name) && has_option(c)) v->unsure = true;
@@ -296,7 +269,11 @@ void values_command(struct values *v, const struct value_words *c, bool data) {
 	for (size_t i = 1; i < c->n && !data; i++) set_value(v, "@", c->words[i], c->kinds[i]);
 	if (!data) set_edges(v, "@", c->refs, c->n_refs);
 	if (!evaluates_words(v, name, c)) return;
-	v->unsure |= has_text(c);
+	for (size_t i = 1; i < c->n; i++) { /* a literal word is visible; its subscript may still have names */
+		const char *word = c->words[i];
+		bool text = is_text(word, c->kinds[i]) || (strchr(word, '[') && word[1]);
+		v->unsure |= c->runs ? may_split(c, i) && c->kinds[i] & WORD_TEXT : text;
+	}
 	for (size_t i = 0; i < c->n_refs; i++) add(v, &v->expanded, c->refs[i], strlen(c->refs[i]));
 }
 
