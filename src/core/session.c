@@ -17,8 +17,6 @@
 #define SLEEP_PROMPTS 2 /* remembered finished prompts of a session without a child */
 #define SLEEP_SETTLED 8 /* and remembered resolved requests */
 
-static bool begin_start(struct session *s, struct error *error);
-
 const char *session_state_name(enum session_state state) {
 	static const char *const names[] = {PLENUM_ST_STARTING, PLENUM_ST_IDLE,   PLENUM_ST_BUSY,
 										PLENUM_ST_ASKING,   PLENUM_ST_ASLEEP, PLENUM_ST_FAILED};
@@ -435,17 +433,9 @@ static void adopt(struct session *s, struct agent *a) {
 	loop_timer_set(&a->warm_timer, WARM_MS);
 }
 
-/* Return the id for the next child to resume; NULL: a new conversation, and the loss of an old one is reported. */
-static const char *resume_id(struct session *s) {
-	const char *id = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
-	if (!id || session_can_resume(s)) return id;
-	log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->label, s->profile->name);
-	return NULL;
-}
-
 static void set_start_error(struct session *s, enum child_result r, const char *error) {
 	free(s->start_error);
-	s->start_error = error ? strdup(error) : NULL;
+	s->start_error = str_dup(error);
 	s->start_result = r;
 }
 
@@ -463,7 +453,17 @@ static void complete_start(struct session *s, struct agent *a) {
 	session_write_in(s);
 }
 
-static void give_up_start(struct session *s, const char *error);
+static void give_up_start(struct session *s, const char *error) {
+	struct session_exit e = {.status = 127, .never_ran = true};
+	s->want_child = false;
+	s->failed = true;
+	s->spawn_tries = 0; /* the next prompt gets as many tries */
+	session_set_reason(s, error);
+	queue_free(&s->in);
+	s->child_no++; /* of the child that never was: its prompts are failed */
+	s->events->exited(s, &e);
+	session_changed(s);
+}
 
 /* Retry a transient failure a few times, but not for clients that wait for the result. */
 static void start_failed(struct session *s, enum child_result r, const char *error) {
@@ -509,8 +509,12 @@ static void on_start_over(void *arg, enum errand_end end) {
 }
 
 static enum child_result start(struct session *s, struct error *error) {
-	const char *resume = resume_id(s);
+	const char *resume = session_resumes(s);
 	bool fork = s->launch.fork && !s->conversation_id;
+	if (resume && !session_can_resume(s)) {
+		log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->label, s->profile->name);
+		resume = NULL;
+	}
 	if (s->starting) return CHILD_OK;
 	if (session_is_stuck(s, error)) return CHILD_TRANSIENT;
 	struct agent *a = session_new_agent(s);
@@ -558,18 +562,6 @@ void session_pause_start(struct session *s) {
 
 void session_resume(struct session *s) {
 	if (s->agent) agent_resume(s->agent, s->children, s->in.count > 0);
-	session_changed(s);
-}
-
-static void give_up_start(struct session *s, const char *error) {
-	struct session_exit e = {.status = 127, .never_ran = true};
-	s->want_child = false;
-	s->failed = true;
-	s->spawn_tries = 0; /* the next prompt gets as many tries */
-	session_set_reason(s, error);
-	queue_free(&s->in);
-	s->child_no++; /* of the child that never was: its prompts are failed */
-	s->events->exited(s, &e);
 	session_changed(s);
 }
 

@@ -339,6 +339,10 @@ static inline pid_t session_pid(const struct session *s) {
 static inline const char *session_conversation(const struct session *s) {
 	return s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
 }
+/* Return the conversation that a start of its child resumes; NULL: none. */
+static inline const char *session_resumes(const struct session *s) {
+	return s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+}
 const char *session_state_name(enum session_state state);
 /* The child has taken up another session's conversation: kill it before it writes more there. why: for users. */
 void session_kill_second(struct session *s, const struct session *other, const char *why);

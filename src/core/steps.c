@@ -30,7 +30,7 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 		session_kill_second(s, other, why.text);
 	}
 	if (s->broken == BROKEN_SECOND) return;
-	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+	const char *asked = session_resumes(s);
 	bool first = !s->progress.said_init && asked && !(s->launch.fork && !s->conversation_id);
 	_cleanup_free_ char *resumed = first && asked_for && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
 	bool another = s->conversation_id != NULL;
@@ -47,13 +47,6 @@ void steps_learn_conversation(struct session *s, struct span id) {
 	if (s->broken != BROKEN_SECOND && !session_has_steps(s)) session_named(s);
 }
 
-static bool is_asked(const struct session *s) {
-	const struct call *call;
-	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
-		if (call->purpose == CALL_STEP) return true;
-	return false;
-}
-
 /* --- the steps of a start ----------------------------------------------------------------------------------------- */
 
 bool steps_is_told(const struct session *s) {
@@ -61,15 +54,6 @@ bool steps_is_told(const struct session *s) {
 	for (uint64_t seq = t->oldest; seq < t->next; seq++)
 		if (tape_at(t, seq)->kind != LINE_NOTICE) return true;
 	return false;
-}
-
-/* The start is over: its child may have the lines of clients. */
-static void end_steps(struct session *s) {
-	const char *resumed = s->conversation_id || !session_has_steps(s) ? NULL : session_conversation(s);
-	_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
-	if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
-	if (s->broken != BROKEN_SECOND) session_named(s);
-	session_changed(s);
 }
 
 void steps_next(struct session *s) {
@@ -81,8 +65,12 @@ void steps_next(struct session *s) {
 	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
 	enum dialect_step step = call ? d->put_step(&b, call->id, s->unnamed - 1, &start) : STEP_NONE;
 	if (call && step != STEP_SENT && step != STEP_REPLAYS) call_end(&s->calls, call);
-	if (step == STEP_NONE) {
-		end_steps(s);
+	if (step == STEP_NONE) { /* the start is over: its child may have the lines of clients */
+		const char *resumed = s->conversation_id || !session_has_steps(s) ? NULL : session_conversation(s);
+		_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
+		if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
+		if (s->broken != BROKEN_SECOND) session_named(s);
+		session_changed(s);
 		return;
 	}
 	if (step == STEP_WAITS) {
@@ -138,7 +126,11 @@ enum steps_end steps_answered(struct call *call, const struct envelope *e, char 
 }
 
 bool steps_name_line(struct session *s, const struct envelope *e, const struct report *r) {
-	bool asked = r->named && is_asked(s);
+	const struct call *call;
+	bool asked = false;
+	if (r->named) {
+		LIST_FOR_EACH (call, &s->calls.order, struct call, node) asked |= call->purpose == CALL_STEP;
+	}
 	if (!s->unnamed || session_has_steps(s) || !span_is_string(e->session_id) || r->starting) return asked;
 	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was requested */
 	if (s->broken != BROKEN_SECOND) session_named(s);
