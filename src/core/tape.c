@@ -24,16 +24,12 @@ void tape_begin(struct tape *t, uint64_t seq, bool anew) {
 	t->began = anew ? seq : 0;
 }
 
-void tape_clear(struct tape *t) {
+void tape_free(struct tape *t) {
 	for (size_t i = 0; i < t->count; i++) chunk_drop(&t->ring[tape_place(t, i)].line);
 	free(t->ring);
 	t->ring = NULL;
 	t->cap = t->first = t->count = t->bytes = 0;
 	t->oldest = t->next;
-}
-
-void tape_free(struct tape *t) {
-	tape_clear(t);
 }
 
 /* Return the charged bytes. A line longer than half the tape is charged as half: it must not drop all lines before

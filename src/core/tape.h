@@ -32,7 +32,7 @@ struct tape {
 };
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
-void tape_free(struct tape *t);
+void tape_free(struct tape *t); /* drop all lines; numbers continue */
 /* Return a first number after a restart that no earlier line had: the time in microseconds (no child prints lines
  * faster), and always above `above`, because the clock may have been set back. */
 uint64_t tape_fresh_number(int64_t real_ms, uint64_t above);
@@ -48,8 +48,6 @@ void tape_pack(struct tape *t);
 /* Return a number of bytes of which a few do not fill the tape: an eighth of it; less for short lines, which reach the
  * limit of lines first. */
 size_t tape_piece(const struct tape *t);
-/* Drop all lines; numbers continue. */
-void tape_clear(struct tape *t);
 
 /* Return the index in the ring of line i, from the oldest on. */
 static inline size_t tape_place(const struct tape *t, size_t i) {

@@ -79,7 +79,7 @@ START_TEST(does_what_a_list_does) {
 					tape_reserve(&t, len);
 				} else if (rng_below(&seed, 100) == 0) {
 					m->first = m->n;
-					tape_clear(&t);
+					tape_free(&t);
 				} else {
 					model_append(m, len, fill);
 					ck_assert(tape_append(&t, line_of(len, fill), LINE_USER, 0));
@@ -98,7 +98,7 @@ START_TEST(owns_one_reference_to_each_line) {
 	tape_init(&t, 1000, 2);
 	for (int i = 0; i < 5; i++) ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0));
 	ck_assert_uint_eq(line.block->refs, 3); /* two on the tape, and this one */
-	tape_clear(&t);
+	tape_free(&t);
 	ck_assert_uint_eq(line.block->refs, 1);
 	ck_assert_uint_eq(t.oldest, 6);
 	ck_assert_uint_eq(t.next, 6);
