@@ -46,14 +46,6 @@ static uint64_t hash_of(const struct session *s) {
 	return mix(h, s->child_no << 2 | (uint64_t)(s->agent != NULL) << 1 | (s->starting != NULL));
 }
 
-static void mark(struct session *s) {
-	struct router *r = s->world;
-	uint64_t hash = hash_of(s);
-	if (hash == s->marked) return;
-	s->marked = hash;
-	r->events->changed(r);
-}
-
 /* Before all: notify of requests that were resolved with many others (asks.h). The order:
  * 1. Send the newest hooks to a child without them, before a prompt that they must see.
  * 2. Send queued prompts. With the next one sent the session stays busy: it does not become idle between two turns.
@@ -80,6 +72,10 @@ void reconcile(struct session *s) {
 	if (one_more || (due && s->told_state == SESSION_IDLE)) pool_keep_to_limit(r, s);
 	session_pace(s);
 	if (due && !s->agent && !s->want_child) session_slim(s);
-	mark(s);
+	uint64_t hash = hash_of(s);
+	if (hash != s->marked) {
+		s->marked = hash;
+		r->events->changed(r);
+	}
 	if (!all_closed || !all_told) session_go_on(s);
 }

@@ -55,9 +55,7 @@ void requests_timer(void *arg) {
 
 void requests_fail(struct call *call, const char *code, const char *text) {
 	struct session *s = call->session;
-	struct client *c = text ? call->asker : NULL;
-	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
-	if (c) notify_fail(c, id, code, "%s", text);
+	if (text && call->asker) notify_fail(call->asker, span_of(call->asker_id), code, "%s", text);
 	call_end(&s->calls, call);
 }
 
@@ -204,22 +202,19 @@ void requests_put(struct buf *b, const struct session *s, const char *id, const 
 	session_dialect(s)->put_request(b, id, body);
 }
 
-/* Return true if the request is about something of the running child, which has ended with it. */
-static bool is_about_child(const struct client *c, const struct gate_row *row) {
-	if (!row) return false;
-	if (row->act == ACT_NAMES) return dialect_gate_opens(c->dialect->gate, c->dialect->n_gate, row->member);
-	return row->act == ACT_ABOUT || row->act == ACT_INTERRUPT;
-}
-
 /* Start the child for the request, where its start is over only when it has the conversation again. Return true if
  * there is a child, or one to come; false: the client was notified. */
 static bool wake_for(struct client *c, struct session *s, const struct envelope *e) {
 	struct error error;
 	if (session_has_child(s) || s->want_child) return true;
 	const char *state = session_state_name(session_state(s));
+	const struct gate_row *row = requests_row(c, e);
+	bool about_child = row && (row->act == ACT_ABOUT || row->act == ACT_INTERRUPT);
+	if (row && row->act == ACT_NAMES)
+		about_child = dialect_gate_opens(c->dialect->gate, c->dialect->n_gate, row->member);
 	if (!session_has_steps(s)) {
 		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, state);
-	} else if (is_about_child(c, requests_row(c, e))) {
+	} else if (about_child) { /* what it is about has ended with the child */
 		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ENDED_TEXT, s->name, state);
 	} else {
 		inquiry_take_login(s, c);

@@ -187,13 +187,10 @@ bool trust_may_approve(struct router *r, struct client *c) {
 	return among && trust_is_free(r, c);
 }
 
-/* An uncertain origin counts as an agent's. */
-static bool counts_as_agent(enum origin o) {
-	return o == ORIGIN_AGENT || o == ORIGIN_GONE || o == ORIGIN_UNSURE || o == ORIGIN_ASKED;
-}
-
 enum trust trust_of(struct router *r, struct client *c) {
-	if (counts_as_agent(trust_look(r, c))) return TRUST_AGENT;
+	enum origin o = trust_look(r, c);
+	bool uncertain = o == ORIGIN_GONE || o == ORIGIN_UNSURE || o == ORIGIN_ASKED;
+	if (o == ORIGIN_AGENT || uncertain) return TRUST_AGENT;
 	return client_is_ours(c) && trust_may_approve(r, c) ? TRUST_OWN : TRUST_DRIVER;
 }
 

@@ -211,23 +211,18 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 	if (!named && (t->n == 0 || !s->prompts.echoed)) finish_unechoed(s, line, t);
 }
 
-static struct turn_result read_result(const struct session *s, struct span line) {
-	const struct dialect *d = session_dialect(s);
-	struct turn_result result = d->read_result(line);
-	if (d->noted_cost) result.nano_usd = d->noted_cost(&s->memo);
-	return result;
-}
-
 void turns_end(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	struct turn_result result;
+	struct turn_result found, *result = line.data ? &found : NULL;
+	const struct dialect *d = session_dialect(s);
 	finish_prompts(s, line, e, &t);
-	if (line.data) result = read_result(s, (struct span){line.data, line.len});
-	if (line.data && result.outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
+	if (result) *result = d->read_result((struct span){line.data, line.len});
+	if (result && d->noted_cost) result->nano_usd = d->noted_cost(&s->memo);
+	if (result && result->outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
 	progress_turn(&s->progress, false);
 	s->turns.count++;
-	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
-	alert_end(s, line.data ? &result : NULL);
+	tell_ended(s, &t, e->is_error, result);
+	alert_end(s, result);
 	session_turn_ended(s);
 }
 
@@ -313,13 +308,6 @@ void turns_fate(struct session *s, enum report_fate fate, struct span uuid) {
 		prompt_done(&s->prompts, p);
 }
 
-/* Return true for a program unaware of the daemon, in a session that goes on without its prompt: it would wait
- * indefinitely. */
-static bool must_hear(const struct client *c, const char *code) {
-	const struct attachment *a = c->attachment;
-	return !c->filter.quiet || (a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0);
-}
-
 /* Notify the sender: a prompt that is a request is answered. */
 static void tell_asker(struct session *s, const struct prompt *p, const char *code, const char *text) {
 	struct client *c = p->asker;
@@ -328,7 +316,11 @@ static void tell_asker(struct session *s, const struct prompt *p, const char *co
 		requests_fail(call, code, text);
 		return;
 	}
-	if (!c || !must_hear(c, code)) return;
+	if (!c) return;
+	/* A program unaware of the daemon would wait indefinitely in a session that goes on without its prompt. */
+	const struct attachment *a = c->attachment;
+	bool waits = a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0;
+	if (c->filter.quiet && !waits) return;
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, s->name, code, text);
 	notice_text(&b, "uuid", p->uuid);
