@@ -58,25 +58,22 @@ struct login *login_read(struct span env, const struct profile *p) {
 	return make(&w);
 }
 
-static bool is_refreshed(const char *word) {
-	size_t n = strcspn(word, "=");
+static bool is_refreshed(const char *word, size_t n) {
 	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++)
 		if (strlen(refreshed[i]) == n && strncmp(refreshed[i], word, n) == 0) return true;
 	return false;
-}
-
-static bool has_name(const struct words *w, const char *word) {
-	return words_named(w, word, strcspn(word, "=")) >= 0;
 }
 
 struct login *login_renew(const struct login *old, struct span env, const struct profile *p) {
 	const struct words *had = login_words(old);
 	struct words now = {0}, all = {0};
 	read_words(&now, env, p);
-	for (size_t i = 0; i < now.n; i++)
-		if (is_refreshed(now.v[i]) || !has_name(had, now.v[i])) words_add(&all, now.v[i]);
+	for (size_t i = 0; i < now.n; i++) {
+		size_t n = strcspn(now.v[i], "=");
+		if (is_refreshed(now.v[i], n) || words_named(had, now.v[i], n) < 0) words_add(&all, now.v[i]);
+	}
 	for (size_t i = 0; i < had->n; i++)
-		if (!has_name(&all, had->v[i])) words_add(&all, had->v[i]);
+		if (words_named(&all, had->v[i], strcspn(had->v[i], "=")) < 0) words_add(&all, had->v[i]);
 	words_free(&now);
 	return make(&all);
 }

@@ -150,18 +150,15 @@ bool sessions_rename(struct session *s, const char *name) {
 	return done;
 }
 
-/* The client that the session ends with may have ended its input in this turn. */
-static void close_owner(struct session *s) {
-	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-		if (!a->ephemeral || !a->client->ended) continue;
-		attachment_close_ended(a->client);
-		return;
-	}
-}
-
 bool sessions_must_wait(struct session *s, struct client *c) {
-	if (s->ending) close_owner(s);
+	struct attachment *a;
+	if (s->ending) { /* the client that it ends with may have ended its input in this turn */
+		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+			if (!a->ephemeral || !a->client->ended) continue;
+			attachment_close_ended(a->client);
+			break;
+		}
+	}
 	if (!session_is_going(s)) return false;
 	if (s->agent && trust_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
 	return true;

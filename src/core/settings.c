@@ -34,7 +34,8 @@ static bool profile_init(struct profile *p, const char *name) {
 		.stall_after = (int64_t)5 * 60 * 1000,
 		.stop_grace = 5000,
 	};
-	if (p->name && words_set(&p->pass_env, pass_all)) return true;
+	if (p->name && words_set(&p->pass_env, pass_all) && words_set(&p->resume_args, p->dialect->resume_args))
+		return true;
 	profile_free(p);
 	return false;
 }
@@ -46,11 +47,7 @@ struct profile *settings_add_profile(struct settings *s, const char *name) {
 		if (!all) return NULL;
 		s->profiles = all;
 	}
-	struct profile *p = &s->profiles[n];
-	if (!profile_init(p, name)) return NULL;
-	if (words_set(&p->resume_args, p->dialect->resume_args)) return &s->profiles[s->n_profiles++];
-	profile_free(p);
-	return NULL;
+	return profile_init(&s->profiles[n], name) ? &s->profiles[s->n_profiles++] : NULL;
 }
 
 bool settings_speak(struct profile *p, const struct dialect *d) {

@@ -11,16 +11,10 @@ void starts_await(struct client *c, struct session *s, struct chunk line, bool m
 	router_hold(c, line);
 }
 
-static struct session *find_id(const struct router *r, uint64_t id) {
-	struct session *s = r->sessions;
-	while (s && s->id != id) s = s->hh.next;
-	return s;
-}
-
 struct session *starts_awaited(struct client *c, struct chunk line, bool *made, const char **code,
 							   struct error *error) {
 	struct router *r = c->world;
-	struct session *s = find_id(r, c->starting);
+	struct session *s = router_find_number(r, c->starting);
 	*made = c->makes;
 	*code = NULL;
 	if (s && !s->agent && s->want_child) {
@@ -43,7 +37,7 @@ struct session *starts_awaited(struct client *c, struct chunk line, bool *made, 
 
 void starts_leave(struct client *c) {
 	struct router *r = c->world;
-	struct session *s = c->starting && c->makes ? find_id(r, c->starting) : NULL;
+	struct session *s = c->makes ? router_find_number(r, c->starting) : NULL;
 	c->starting = 0;
 	c->makes = false;
 	if (!s || s->n_attachments || r->shutting_down) return;

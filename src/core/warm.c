@@ -150,13 +150,6 @@ static struct stock *stock_of(struct warm *w, const struct profile *p) {
 	return NULL;
 }
 
-static bool one_starts(const struct stock *k) {
-	const struct spare *one;
-	LIST_FOR_EACH (one, &k->spares, struct spare, node)
-		if (!one->ready) return true;
-	return false;
-}
-
 static void failed(struct stock *k, const char *why) {
 	if (++k->failures >= FAILURES_MAX)
 		log_warn("profile %s: %d prestarted children in a row failed (%s): no more of them until the next reload",
@@ -200,7 +193,10 @@ static void start_one(struct stock *k) {
 static void on_refill(void *arg) {
 	struct stock *k = arg;
 	struct warm *w = k->warm;
-	if (k->n >= k->profile->warm || one_starts(k) || k->failures >= FAILURES_MAX || w->router->shutting_down) return;
+	const struct spare *one;
+	if (k->n >= k->profile->warm || k->failures >= FAILURES_MAX || w->router->shutting_down) return;
+	LIST_FOR_EACH (one, &k->spares, struct spare, node)
+		if (!one->ready) return;
 	int64_t wait = w->not_before - now_ms();
 	if (wait > 0)
 		loop_timer_set(&k->refill, wait);
@@ -391,15 +387,6 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 	return NULL;
 }
 
-/* Compare directories, of which one may have two names. */
-static bool is_in_cwd(const struct stock *k, const struct session *s) {
-	const struct spare *one;
-	uint64_t cwd = s->launch.place.cwd;
-	LIST_FOR_EACH (one, &k->spares, const struct spare, node)
-		if (cwd && one->session->agent && one->session->agent->place.cwd == cwd) return true;
-	return k->profile->cwd && strcmp(k->profile->cwd, s->launch.cwd) == 0;
-}
-
 /* A requester on a terminal or over SSH has variables or an umask that the daemon has not. It gets no spare this time;
  * the next spares get its environment and umask. */
 static void follow_requester(struct stock *k, const struct session *s) {
@@ -407,7 +394,11 @@ static void follow_requester(struct stock *k, const struct session *s) {
 	struct launch like = {
 		.cwd = k->profile->cwd, .login = s->launch.login, .umask = s->launch.umask, .instance = s->launch.instance};
 	bool follows = login_same(k->login, s->launch.login) && k->umask == s->launch.umask;
-	if (follows || !is_in_cwd(k, s) || !launch_same(&like, &s->launch, k->profile, true)) return;
+	bool in_cwd = k->profile->cwd && strcmp(k->profile->cwd, s->launch.cwd) == 0;
+	uint64_t cwd = s->launch.place.cwd; /* a directory may have two names */
+	LIST_FOR_EACH (one, &k->spares, struct spare, node)
+		in_cwd |= cwd && one->session->agent && one->session->agent->place.cwd == cwd;
+	if (follows || !in_cwd || !launch_same(&like, &s->launch, k->profile, true)) return;
 	login_unref(k->login);
 	k->login = login_ref(s->launch.login);
 	k->umask = s->launch.umask;
