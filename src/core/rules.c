@@ -579,11 +579,10 @@ static enum match judge_unknown(const struct rule *r, const struct call *c) {
 	size_t n = c->tools ? c->tools->n_families : 0;
 	struct span key, value;
 	enum match best = MATCH_NO;
-	for (size_t i = 0; i < n && c->undecoded; i++)
-		if (names(r, families[i].rule)) return MATCH_MAYBE;
-	for (size_t i = 0; i < n; i++)
-		for (size_t at = 0;
-			 names(r, families[i].rule) && !c->undecoded && span_next_member(c->input, &at, &key, &value);) {
+	for (size_t i = 0; i < n; i++) {
+		if (!names(r, families[i].rule)) continue;
+		if (c->undecoded) return MATCH_MAYBE;
+		for (size_t at = 0; span_next_member(c->input, &at, &key, &value);) {
 			struct tool_use row;
 			struct use u = {.row = &row};
 			if (!guess(key, &families[i], &row)) continue;
@@ -592,6 +591,7 @@ static enum match judge_unknown(const struct rule *r, const struct call *c) {
 			best = MAX(best, m);
 			words_free(&u.values);
 		}
+	}
 	return MIN(best, MATCH_MAYBE);
 }
 

@@ -55,14 +55,6 @@ bool shell_is_plain(const char *text) {
 
 /* --- Collecting commands ----------------------------------------------------------------------------------------- */
 
-/* Findings while a text was read. */
-struct flags {
-	bool unclosed;    /* unbalanced quotes or brackets */
-	bool lost;        /* here-documents and the like: quotes may have another meaning */
-	bool commented;   /* a comment was skipped */
-	bool interpreted; /* a program runs its input: any word may be a command */
-};
-
 /* A here-document: its text begins at the next line. */
 struct here {
 	char word[256]; /* the word at its end */
@@ -74,7 +66,12 @@ struct scanner {
 	struct shell_commands *out;
 	bool no_memory;
 	int depth, inner; /* nested texts; lists within this text */
-	struct flags flags;
+	/* Findings while the text was read. */
+	bool unclosed;    /* unbalanced quotes or brackets */
+	bool lost;        /* here-documents and the like: quotes may have another meaning */
+	bool commented;   /* a comment was skipped */
+	bool interpreted; /* a program runs its input: any word may be a command */
+	/* How it is read. */
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
 	bool again;    /* the text was read before, in another way: only additional commands count */
@@ -343,7 +340,7 @@ static struct program look_at(struct scanner *s, const struct command *c, size_t
 	struct program p = program_of(words->v + at, words->n - at);
 	struct value_words values = {.words = words->v + at, .n = words->n - at, .starts = starts, .runs = p.runs};
 	values.refs = c->refs.v, values.n_refs = c->refs.n, values.kinds = c->kinds.data ? c->kinds.data + at : NULL;
-	if (p.reads) s->flags.interpreted = true;
+	if (p.reads) s->interpreted = true;
 	if (counts(s) && !c->kinds.failed) values_command(&s->out->values, &values, p.data);
 	if (!counts(s)) return p;
 	s->out->unsure |= p.unsure;
@@ -375,7 +372,7 @@ static void take_command(struct scanner *s, const struct command *c, bool everyw
 			if (program) p = look_at(s, c, i, start || builtin);
 			if (program && !p.data && !looked && !IS_ONE_OF(name, with_option)) note_run(s, words, i, words->n);
 			looked |= program && !p.data;
-			if (strcmp(name, "case") == 0) s->flags.lost = true;
+			if (strcmp(name, "case") == 0) s->lost = true;
 			if (finds && strstr(word, "{}")) doubt(s);
 			finds |= strcmp(name, "find") == 0 || strcmp(name, "fd") == 0;
 			if (p.runs && !scanned && !s->raw) scan_arguments(s, words, i, p.lines);
@@ -454,7 +451,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing);
  * end. */
 static const char *scan_inner(struct scanner *s, const char *p) {
 	if (s->depth >= DEPTH_MAX) {
-		s->out->unsure = s->flags.lost = true;
+		s->out->unsure = s->lost = true;
 		return p + strlen(p);
 	}
 	if (s->n_heres) doubt(s);
@@ -477,7 +474,7 @@ static const char *scan_backticks(struct scanner *s, const char *p) {
 	if (*p)
 		p++;
 	else
-		s->flags.unclosed = true;
+		s->unclosed = true;
 	if (b.data) scan_text(s, b.data);
 	buf_free(&b);
 	return p;
@@ -516,7 +513,7 @@ static const char *scan_computed(struct scanner *s, struct command *c, const cha
 /* p is after ((. Names in it are evaluated, and their values again. */
 static const char *scan_arithmetic(struct scanner *s, const char *p, const char *end) {
 	struct command part = COMMAND_INIT;
-	s->flags.lost = true;
+	s->lost = true;
 	while (p < end) {
 		if (*p == '$' || *p == '`')
 			p = *p == '$' ? scan_dollar(s, &part, p + 1) : scan_computed(s, &part, p);
@@ -566,7 +563,7 @@ static const char *scan_braces(struct scanner *s, struct command *c, const char 
 		n_name = *p != '}';
 	put_unknown(s, c, WORD_SPLITS);
 	if (!end || strcspn(p, "'\"\\`") < n) {
-		s->flags.lost = true;
+		s->lost = true;
 		c->kind |= WORD_TEXT;
 		doubt(s);
 		return p;
@@ -578,7 +575,7 @@ static const char *scan_braces(struct scanner *s, struct command *c, const char 
 	if (!(n_name == 1 && IS_IN(*p, "?#$!")) && !indices) refer(s, c, *p == '!' ? p + 1 : p, n_name - (*p == '!'));
 	size_t since = c->refs.n;
 	while (*p && *p != '}') p = *p == '$' ? scan_dollar(s, c, p + 1) : p + 1;
-	s->flags.unclosed |= !*p;
+	s->unclosed |= !*p;
 	_cleanup_free_ char *whole = strndup(name, (size_t)(p - name));
 	if (whole) take_expansion(s, c, whole, n_name, whole + MIN(n_name, strlen(whole)), since);
 	return *p ? p + 1 : p;
@@ -645,7 +642,7 @@ static const char *scan_single(struct scanner *s, struct command *c, const char 
 		char byte = *p++;
 		put(s, c, escape ? unescape(&p) : byte);
 	}
-	s->flags.unclosed |= !*p;
+	s->unclosed |= !*p;
 	return *p ? p + 1 : p;
 }
 
@@ -666,7 +663,7 @@ static const char *scan_double(struct scanner *s, struct command *c, const char 
 		}
 	}
 	c->quoted = false;
-	s->flags.unclosed |= !*p;
+	s->unclosed |= !*p;
 	return *p ? p + 1 : p;
 }
 
@@ -678,7 +675,7 @@ static const char *scan_quote(struct scanner *s, struct command *c, const char *
 	if (p[1])
 		put(s, c, p[1]);
 	else
-		s->flags.unclosed = true;
+		s->unclosed = true;
 	return p[1] ? p + 2 : p + 1;
 }
 
@@ -760,7 +757,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	if (c->in_word && p[-1] == '}' && strpbrk(c->word.data, "[\x01")) doubt(s); /* {NAME[subscript]}> */
 	end_word(s, c);
 	bool writes = *p == '>' || p[1] == '>';
-	if (p[0] == '<' && p[1] == '<') s->flags.lost = true;
+	if (p[0] == '<' && p[1] == '<') s->lost = true;
 	if (p[0] == '<' && p[1] == '<' && p[2] != '<') note_here(s, p + 2);
 	p++;
 	while (IS_IN(*p, "<>&|")) p++;
@@ -844,7 +841,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 		if (end) {
 			p = scan_arithmetic(s, p + 2, end);
 		} else if (*p == '#' && !c.in_word && s->comments) {
-			s->flags.commented = true;
+			s->commented = true;
 			p += strcspn(p, "\n");
 		} else if (*p == ' ' || *p == '\t') {
 			end_word(s, &c);
@@ -863,7 +860,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	}
 	end_command(s, &c, false);
 	free_command(&c);
-	if (closing && !*p) s->flags.unclosed = true;
+	if (closing && !*p) s->unclosed = true;
 	return *p ? p + 1 : p;
 }
 
@@ -884,18 +881,18 @@ static char *joined_lines(const char *text) {
 static void scan_again(struct scanner *s, const char *text) {
 	bool twice = s->again; /* not again in each nested text: the time would double with each level */
 	s->again = true;
-	s->comments = !s->flags.commented;
+	s->comments = !s->commented;
 	_cleanup_free_ char *joined = !twice && strstr(text, "\\\n") ? joined_lines(text) : NULL;
-	if (s->flags.commented && !twice) scan_list(s, text, 0);
+	if (s->commented && !twice) scan_list(s, text, 0);
 	s->n_heres = 0;
 	s->joined = true;
 	if (joined) scan_list(s, joined, 0);
 	s->n_heres = 0;
 	s->raw = true;
-	if (s->flags.unclosed || s->flags.lost || s->flags.interpreted) scan_raw(s, text, s->flags.interpreted);
+	if (s->unclosed || s->lost || s->interpreted) scan_raw(s, text, s->interpreted);
 }
 
-/* Parse one text with its own flags; those of inner texts do not affect the outer one. */
+/* Parse one text with its own findings; those of inner texts do not affect the outer one. */
 static void scan_text(struct scanner *outer, const char *text) {
 	struct scanner s = {
 		.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again, .joined = outer->joined};
@@ -904,7 +901,7 @@ static void scan_text(struct scanner *outer, const char *text) {
 		return;
 	}
 	scan_list(&s, text, 0);
-	if (s.flags.unclosed || s.n_heres) doubt(&s);
+	if (s.unclosed || s.n_heres) doubt(&s);
 	s.n_heres = 0;
 	scan_again(&s, text);
 	outer->no_memory |= s.no_memory;
