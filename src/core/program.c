@@ -123,7 +123,7 @@ static bool shell_is_unsure(char *const *words, size_t n) {
 	for (size_t i = 1; i < n; i++) {
 		const char *word = words[i];
 		if (is_unknown(word)) return true;
-		if (*word != '-' && *word != '+') return line ? false : !is_file(word);
+		if (*word != '-' && *word != '+') return !line && !is_file(word);
 		if (strcmp(word, "--version") == 0 || strcmp(word, "--help") == 0) return false;
 		if (strncmp(word, "--", 2) == 0) {
 			if (strstr(word, "-file")) i++;

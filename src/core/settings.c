@@ -106,11 +106,6 @@ struct settings *settings_ref(struct settings *s) {
 	return s;
 }
 
-static void access_free(struct access *a) {
-	free(a->uids);
-	free(a->gids);
-}
-
 void settings_unref(struct settings *s) {
 	if (!s || --s->refs) return;
 	for (size_t i = 0; i < s->n_profiles; i++) profile_free(&s->profiles[i]);
@@ -118,8 +113,10 @@ void settings_unref(struct settings *s) {
 	free(s->socket);
 	free(s->state_dir);
 	free(s->default_profile);
-	access_free(&s->allow);
-	access_free(&s->approve);
+	free(s->allow.uids);
+	free(s->allow.gids);
+	free(s->approve.uids);
+	free(s->approve.gids);
 	for (size_t i = 0; i < ALERT_KINDS; i++) words_free(&s->on[i]);
 	words_free(&s->files);
 	free(s);

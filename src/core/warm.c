@@ -25,7 +25,6 @@ struct stock {
 	struct warm *warm;
 	const struct profile *profile; /* of warm->settings */
 	struct list spares;
-	size_t n;
 	struct login *login; /* of the expected next requester: the last one's */
 	int umask;           /* the same, as in struct launch */
 	unsigned failures;
@@ -67,7 +66,7 @@ void warm_carry(struct carry *c, struct warm *w) {
 size_t warm_running(const struct warm *w) {
 	const struct stock *k;
 	size_t n = list_length(&w->ending);
-	LIST_FOR_EACH (k, &w->stocks, struct stock, node) n += k->n;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node) n += list_length(&k->spares);
 	return n;
 }
 
@@ -85,7 +84,6 @@ size_t warm_ready(const struct warm *w, const struct profile *p) {
 
 static void leave_stock(struct spare *one) {
 	list_del(&one->node);
-	if (one->stock) one->stock->n--;
 	one->stock = NULL;
 	one->ready = false;
 	loop_timer_stop(&one->timer);
@@ -113,12 +111,6 @@ static void fail(struct spare *one, const char *why) {
 
 static void on_start_timer(void *arg) {
 	fail(arg, "no answer to initialize in time");
-}
-
-static void join_stock(struct spare *one, struct stock *k) {
-	one->stock = k;
-	list_add_tail(&k->spares, &one->node);
-	k->n++;
 }
 
 /* Make a hidden session without a child. Takes over launch. */
@@ -182,7 +174,8 @@ static void start_one(struct stock *k) {
 		failed(k, "out of memory");
 		return;
 	}
-	join_stock(one, k);
+	one->stock = k;
+	list_add_tail(&k->spares, &one->node);
 	if (session_start_once(one->session, &error) != CHILD_OK) {
 		forget(one);
 		failed(k, error.text);
@@ -194,7 +187,7 @@ static void on_refill(void *arg) {
 	struct stock *k = arg;
 	struct warm *w = k->warm;
 	const struct spare *one;
-	if (k->n >= k->profile->warm || k->failures >= FAILURES_MAX || w->router->shutting_down) return;
+	if (list_length(&k->spares) >= k->profile->warm || k->failures >= FAILURES_MAX || w->router->shutting_down) return;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node)
 		if (!one->ready) return;
 	int64_t wait = w->not_before - now_ms();
@@ -445,13 +438,14 @@ void warm_take_back(struct warm *w, struct session *s) {
 	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
-	bool wanted = k && k->n < k->profile->warm && now_ms() >= w->not_before;
+	bool wanted = k && list_length(&k->spares) < k->profile->warm && now_ms() >= w->not_before;
 	if (!wanted || !agent_is_whole(one->session->agent)) {
 		end_spare(one, false);
 		return;
 	}
 	list_del(&one->node);
-	join_stock(one, k);
+	one->stock = k;
+	list_add_tail(&k->spares, &one->node);
 	one->ready = true;
 }
 
