@@ -213,12 +213,16 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 
 void turns_end(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	struct turn_result found, *result = line.data ? &found : NULL;
+	struct turn_result found;
+	const struct turn_result *result = NULL;
 	const struct dialect *d = session_dialect(s);
 	finish_prompts(s, line, e, &t);
-	if (result) *result = d->read_result((struct span){line.data, line.len});
-	if (result && d->noted_cost) result->nano_usd = d->noted_cost(&s->memo);
-	if (result && result->outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
+	if (line.data) {
+		found = d->read_result((struct span){line.data, line.len});
+		if (d->noted_cost) found.nano_usd = d->noted_cost(&s->memo);
+		if (found.outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
+		result = &found;
+	}
 	progress_turn(&s->progress, false);
 	s->turns.count++;
 	tell_ended(s, &t, e->is_error, result);
