@@ -31,11 +31,6 @@ static void add(struct candidates *c, char *one) {
 	}
 }
 
-static void free_all(struct candidates *c) {
-	for (size_t i = 0; i < c->n; i++) free(c->v[i]);
-	free(c->v);
-}
-
 static int by_name(const void *a, const void *b) {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -91,24 +86,21 @@ static size_t common(const struct candidates *c) {
 	return n;
 }
 
-static void list_all(struct chat *ch, const struct candidates *c) {
-	struct buf b = BUF_INIT(1 << 20);
-	for (size_t i = 0; i < c->n && i < LISTED_MAX; i++) buf_printf(&b, "%s%s", i ? "  " : "", c->v[i]);
-	show_note(&ch->show, SHOW_DIM, "  %s%s", b.data ? b.data : "", c->n > LISTED_MAX ? "  ..." : "");
-	buf_free(&b);
-}
-
-static void replace(struct chat *ch, const struct candidates *c, const char *word) {
+static void replace_or_list(struct chat *ch, const struct candidates *c, const char *word) {
 	size_t n = common(c);
 	bool whole = c->n == 1 && n && c->v[0][n - 1] != '/';
 	_cleanup_free_ char *more = n >= strlen(word) ? str_printf("%.*s%s", (int)(n - strlen(word)),
 															   c->v[0] + strlen(word), whole ? " " : "")
 												  : NULL;
 	_cleanup_wide_ wchar_t *wide = more ? wtext_from(more, strlen(more), NULL) : NULL;
-	if (wide && *wide)
+	if (wide && *wide) {
 		editor_insert(ch->editor, wide);
-	else
-		list_all(ch, c);
+		return;
+	}
+	struct buf b = BUF_INIT(1 << 20);
+	for (size_t i = 0; i < c->n && i < LISTED_MAX; i++) buf_printf(&b, "%s%s", i ? "  " : "", c->v[i]);
+	show_note(&ch->show, SHOW_DIM, "  %s%s", b.data ? b.data : "", c->n > LISTED_MAX ? "  ..." : "");
+	buf_free(&b);
 }
 
 void chat_complete(struct chat *ch) {
@@ -123,7 +115,8 @@ void chat_complete(struct chat *ch) {
 	if (word && *word == '@') add_files(ch, word, &c);
 	if (c.n) {
 		qsort(c.v, c.n, sizeof *c.v, by_name);
-		replace(ch, &c, word);
+		replace_or_list(ch, &c, word);
 	}
-	free_all(&c);
+	for (size_t i = 0; i < c.n; i++) free(c.v[i]);
+	free(c.v);
 }

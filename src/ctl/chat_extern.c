@@ -80,13 +80,6 @@ static int run_program(struct chat *ch, const char *path) {
 	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void set_from_file(struct chat *ch, const char *path) {
-	size_t n = 0, len = 0;
-	_cleanup_free_ char *text = read_draft(path, &n);
-	_cleanup_wide_ wchar_t *wide = text ? wtext_from(text, n, &len) : NULL;
-	if (wide) editor_set(ch->editor, wide, len, len);
-}
-
 void chat_extern(struct chat *ch) {
 	const wchar_t *search;
 	size_t n, cursor, len = 0;
@@ -108,11 +101,14 @@ void chat_extern(struct chat *ch) {
 	ch->screen.held = false;
 	screen_measure(&ch->screen);
 	q = chat_question(ch);
-	if (line && q && strcmp(line, q->line) != 0)
+	if (line && q && strcmp(line, q->line) != 0) {
 		editor_flush(ch->editor); /* it was for a question that is gone */
-	else if (status == 0)
-		set_from_file(ch, path);
-	else
+	} else if (status == 0) {
+		_cleanup_free_ char *fresh = read_draft(path, &n);
+		_cleanup_wide_ wchar_t *typed = fresh ? wtext_from(fresh, n, &len) : NULL;
+		if (typed) editor_set(ch->editor, typed, len, len);
+	} else {
 		show_note(&ch->show, SHOW_RED, "  the editor failed (VISUAL or EDITOR names it); the text is as it was");
+	}
 	unlink(path);
 }

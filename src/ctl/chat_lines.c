@@ -54,41 +54,25 @@ void chat_take_failure(struct chat *ch, const char *reason) {
 	ch->code = CTL_REFUSED;
 }
 
-/* An agent that has its conversation answers. */
-static void learn_answer(struct chat *ch, const struct incoming *in) {
-	struct span code, text;
-	if (!*ch->initialize || !span_equals(in->e.inner_request_id, ch->initialize)) return;
-	in->speech->read_error(in, &code, &text);
-	if (!span_equals(code, PLENUM_E_CHILD_EXITED)) ch->proven = true;
-}
-
-/* The turn of an agent that cannot resume its conversation ends at once. */
-static void learn_failure(struct chat *ch, const struct speech_fact *end) {
-	if (ch->proven || !end->bad) return;
-	free(ch->start_error);
-	ch->start_error = text_dup(end->text, NULL);
-	if (!ch->start_error) ch->start_error = strdup("its agent could not start");
-}
-
 static void learn(struct chat *ch, const struct incoming *in) {
 	struct speech_fact f;
-	learn_answer(ch, in);
+	struct span code, text;
+	if (*ch->initialize && span_equals(in->e.inner_request_id, ch->initialize)) {
+		in->speech->read_error(in, &code, &text);
+		if (!span_equals(code, PLENUM_E_CHILD_EXITED))
+			ch->proven = true; /* only an agent with its conversation answers */
+	}
 	for (size_t at = 0; speech_next(in, &at, &f);) {
 		if (f.kind == SPEECH_COMMANDS) chat_take_commands(ch, f.list);
 		if (f.kind == SPEECH_READY) ch->proven = true;
 		if (f.kind == SPEECH_CALL && f.list.p) chat_question_call(ch, in);
-		if (f.kind == SPEECH_END) learn_failure(ch, &f);
+		if (f.kind == SPEECH_END && f.bad && !ch->proven) { /* the turn of an agent that cannot resume ends at once */
+			free(ch->start_error);
+			ch->start_error = text_dup(f.text, NULL);
+			if (!ch->start_error) ch->start_error = strdup("its agent could not start");
+		}
 		chat_status_fact(ch, &f);
 	}
-}
-
-static void take_state(struct chat *ch, const struct incoming *in) {
-	struct span state = span_member(in->notice, "state");
-	chat_status_state(ch, state);
-	if (!ch->speech->hello && span_equals(state, PLENUM_ST_IDLE)) ch->proven = true;
-	_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
-	if (span_equals(state, PLENUM_ST_FAILED)) chat_take_failure(ch, reason);
-	chat_prompt_sign(ch);
 }
 
 static void take_event(struct chat *ch, const struct incoming *in, struct span event) {
@@ -97,7 +81,14 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 		free(ch->session);
 		ch->session = name;
 	}
-	if (span_equals(event, PLENUM_EV_SESSION_STATE)) take_state(ch, in);
+	if (span_equals(event, PLENUM_EV_SESSION_STATE)) {
+		struct span state = span_member(in->notice, "state");
+		chat_status_state(ch, state);
+		if (!ch->speech->hello && span_equals(state, PLENUM_ST_IDLE)) ch->proven = true;
+		_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
+		if (span_equals(state, PLENUM_ST_FAILED)) chat_take_failure(ch, reason);
+		chat_prompt_sign(ch);
+	}
 	if (span_equals(event, PLENUM_EV_SETTLED)) chat_settled(ch, in);
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
 				   !span_member(in->notice, "request_id").p; /* not about an answer */
@@ -122,11 +113,6 @@ static void take_request(struct chat *ch, const struct incoming *in) {
 }
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
-
-static bool is_history(const struct chat *ch, const struct incoming *in) {
-	int64_t seq;
-	return follow_seq(in, &seq) && seq < ch->live;
-}
 
 /* Return true for a part of the conversation that the agent repeats while our prompt wakes it. */
 static bool is_repeated(const struct chat *ch, const struct incoming *in) {
@@ -157,11 +143,12 @@ void chat_take_line(struct chat *ch, const struct incoming *in) {
 	struct span event = follow_event(in);
 	struct speech_fact f;
 	int64_t seq;
-	if (follow_seq(in, &seq)) ch->seen = seq;
+	bool numbered = follow_seq(in, &seq);
+	if (numbered) ch->seen = seq;
 	learn(ch, in);
 	bool end = in->speech->ends(&ch->turn, in) && *ch->turn.uuid;
 	bool bad = end && speech_find(in, SPEECH_END, &f) && f.bad;
-	bool history = is_history(ch, in);
+	bool history = numbered && seq < ch->live;
 	if (!history)
 		take_live(ch, in); /* *in is no longer valid */
 	else if ((!event.p || !is_noise(event)) && !is_own_echo(ch, in))

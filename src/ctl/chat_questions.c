@@ -235,16 +235,11 @@ static void take_decision(struct chat *ch, struct question *q, const char *text)
 		send_answer(ch, q, &d);
 }
 
-static void leave_form(struct chat *ch, struct question *q, bool cancel) {
-	struct speech_decision d = {.cancel = cancel};
-	send_answer(ch, q, &d);
-}
-
 /* The values of a form are shown once more before they are sent. */
 static void take_field(struct chat *ch, struct question *q, const struct form_field *f, const char *text) {
 	_cleanup_free_ char *why = NULL, *key = span_dup(f->key, NULL);
 	if (strcmp(text, "/decline") == 0 || strcmp(text, "/cancel") == 0) {
-		leave_form(ch, q, text[1] == 'c');
+		send_answer(ch, q, &(struct speech_decision){.cancel = text[1] == 'c'});
 		return;
 	}
 	json_t *value = form_value(f, text, &why);

@@ -182,7 +182,7 @@ int cmd_tail(struct ctl *c, int argc, char **argv) {
 	code = pick_open(c, &session, &p);
 	if (code == CTL_OK) code = follow_to(p, session, json_incref(members), &answer);
 	if (code != CTL_OK) return code;
-	int64_t next = ctl_int(answer, "seq", 0), oldest = ctl_int(answer, "oldest_seq", 0);
+	int64_t next = ctl_int(answer, "seq"), oldest = ctl_int(answer, "oldest_seq");
 	if (no_follow && (next <= oldest || strcmp(replay, "0") == 0)) return CTL_OK; /* there is nothing to print */
 	return watch(c, p, no_follow ? next - 1 : 0);
 }

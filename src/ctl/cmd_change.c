@@ -40,7 +40,7 @@ static int change_setting(struct ctl *c, int argc, char **argv, const struct set
 	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	if (!value) {
-		const char *unknown = ctl_int(attached, "pid", 0) ? NOT_SAID : NOT_STARTED;
+		const char *unknown = ctl_int(attached, "pid") ? NOT_SAID : NOT_STARTED;
 		return print_setting(c, s, session, ctl_str(attached, s->known, c->json ? NULL : unknown));
 	}
 	json_t *members;

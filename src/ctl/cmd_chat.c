@@ -266,8 +266,8 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 	_cleanup_free_ char *commands = json_dumps(ctl_array(init, "slash_commands"), JSON_COMPACT);
 	ch->session = str_dup(ctl_str(answer, "session", "?"));
 	ch->cwd = str_dup(ctl_str(answer, "cwd", NULL));
-	ch->turn.client = ctl_int(answer, "client", 0);
-	ch->live = ctl_int(answer, "seq", 0);
+	ch->turn.client = ctl_int(answer, "client");
+	ch->live = ctl_int(answer, "seq");
 	ch->seen = ch->live - 1;
 	ch->made = ctl_bool(answer, "created");
 	if (commands) chat_take_commands(ch, span_of(commands));

@@ -23,7 +23,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define DEMO_TIME 30000 /* ms for each step */
 #define SESSION "demo"
@@ -116,10 +115,6 @@ static bool start_daemon(struct demo *d) {
 	return d->pid > 0;
 }
 
-static void pause_ms(long ms) {
-	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 static void print_log(const struct demo *d) {
 	_cleanup_free_ char *path = str_printf("%s/plenumd.log", d->folder);
 	FILE *f = path ? fopen(path, "re") : NULL;
@@ -141,7 +136,7 @@ static struct plenum *connect_when_up(struct demo *d) {
 	while (now_ms() < deadline && !is_gone(d, &status)) {
 		struct plenum *p = plenum_open(d->socket, why, sizeof why);
 		if (p) return p;
-		pause_ms(10);
+		poll(NULL, 0, 10);
 	}
 	ctl_say("the demo's daemon did not start: %s", why);
 	print_log(d);
@@ -156,7 +151,7 @@ static bool end_daemon(struct demo *d) {
 	kill(d->pid, SIGTERM);
 	while (!is_gone(d, &status)) {
 		if (now_ms() > deadline) kill(d->pid, SIGKILL);
-		pause_ms(10);
+		poll(NULL, 0, 10);
 	}
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

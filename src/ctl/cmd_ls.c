@@ -22,7 +22,7 @@ static const struct column columns[] = {
 #define SHORT_COLUMNS 7 /* the others are of --long */
 
 static int by_use(const void *left, const void *right) {
-	int64_t a = ctl_int(*(json_t *const *)left, "idle_ms", 0), b = ctl_int(*(json_t *const *)right, "idle_ms", 0);
+	int64_t a = ctl_int(*(json_t *const *)left, "idle_ms"), b = ctl_int(*(json_t *const *)right, "idle_ms");
 	return (a > b) - (a < b);
 }
 

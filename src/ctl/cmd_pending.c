@@ -26,7 +26,7 @@ static void add_entry(struct table *t, json_t *entry) {
 	_cleanup_free_ char *what = text ? show_input(span_member(span_of(text), "input"), 100) : NULL;
 	table_add(t, ctl_str(entry, "session", "?"));
 	table_add(t, ctl_str(entry, "request_id", "?"));
-	table_add_age(t, ctl_int(entry, "since_ms", 0));
+	table_add_age(t, ctl_int(entry, "since_ms"));
 	table_addf(t, "%zu", json_array_size(json_object_get(entry, "asked")));
 	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
 			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");

@@ -199,7 +199,7 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 	}
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	s->signals = signals;
-	s->turn.client = ctl_int(answer, "client", 0);
+	s->turn.client = ctl_int(answer, "client");
 	str_uuid(s->turn.uuid);
 	enum plenum_result r = speech_of(s->p)->prompt(s->p, text->data, text->len, s->turn.uuid);
 	return r == PLENUM_OK ? follow(s) : ctl_failed(s->p, r);

@@ -87,7 +87,7 @@ static int end_session(struct ctl *c, const char *name, const char *verb, json_t
 	/* Detached processes, which the end of the agent does not end by itself. */
 	json_array_foreach(ctl_array(answer, "leftovers"), i, one)
 		ctl_say("%s: %s (pid %lld)", ctl_bool(answer, "end_leftovers") ? "ended with it" : "goes on",
-				ctl_str(one, "program", "?"), (long long)ctl_int(one, "pid", 0));
+				ctl_str(one, "program", "?"), (long long)ctl_int(one, "pid"));
 	return CTL_OK;
 }
 
@@ -189,8 +189,8 @@ static int learn_turn(struct ctl *c, const char *session, struct speech_turn *t)
 	int code = follow_to(
 		p, session, json_pack("{s:s,s:s,s:s,s:b}", "create", "never", "role", "observer", "replay", "all", "tag", 1),
 		&answer);
-	int64_t last = ctl_int(answer, "seq", 0) - 1;
-	if (code != CTL_OK || last < ctl_int(answer, "oldest_seq", 0)) return code;
+	int64_t last = ctl_int(answer, "seq") - 1;
+	if (code != CTL_OK || last < ctl_int(answer, "oldest_seq")) return code;
 	while (seq < last) {
 		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME, &in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
@@ -233,7 +233,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	json_t *members = json_object();
 	if (queued) json_object_set_new(members, "cancel_queued", json_true());
 	if (all) json_object_set_new(members, "plenum_all", json_true());
-	bool there = ctl_int(attached, "pid", 0);
+	bool there = ctl_int(attached, "pid");
 	if (there && asks) {
 		code = ctl_ask(p, "interrupt", members, &answer);
 	} else {

@@ -47,7 +47,7 @@ static char *age_text(int64_t ms) {
 
 /* A point of time, in ms since 1970, and how long ago it was. */
 static void row_date(json_t *object, const char *member, const char *key) {
-	int64_t ms = ctl_int(object, member, 0);
+	int64_t ms = ctl_int(object, member);
 	time_t seconds = (time_t)(ms / 1000);
 	struct tm tm;
 	char date[32] = "?";
@@ -59,7 +59,7 @@ static void row_date(json_t *object, const char *member, const char *key) {
 
 /* A count that matters only if it is not 0. */
 static void row_count(json_t *object, const char *member, const char *key) {
-	int64_t n = ctl_int(object, member, 0);
+	int64_t n = ctl_int(object, member);
 	if (n > 0) row(key, "%lld", (long long)n);
 }
 
@@ -107,9 +107,9 @@ static const struct column guard_columns[] = {
 
 static void print_session(json_t *s) {
 	json_t *cost = json_object_get(s, "cost_usd"); /* of the conversation */
-	int64_t pid = ctl_int(s, "pid", 0);
-	_cleanup_free_ char *idle = age_text(ctl_int(s, "idle_ms", 0)), *tape = size_text(ctl_int(s, "tape_bytes", 0));
-	_cleanup_free_ char *silent = age_text(ctl_int(s, "output_ms", 0)), *rss = size_text(ctl_int(s, "child_rss", 0));
+	int64_t pid = ctl_int(s, "pid");
+	_cleanup_free_ char *idle = age_text(ctl_int(s, "idle_ms")), *tape = size_text(ctl_int(s, "tape_bytes"));
+	_cleanup_free_ char *silent = age_text(ctl_int(s, "output_ms")), *rss = size_text(ctl_int(s, "child_rss"));
 	row_text(s, "session", "session");
 	row("state", "%s, last used %s ago", ctl_str(s, "state", "?"), idle ? idle : "?");
 	row_text(s, "reason", "reason");
@@ -128,7 +128,7 @@ static void print_session(json_t *s) {
 	row_date(s, "created_ms", "made");
 	row_count(s, "turns", "turns");
 	if (json_is_number(cost)) row("cost", "$%.4f", json_number_value(cost));
-	row("tape", "%lld lines, %s", (long long)ctl_int(s, "tape_lines", 0), tape ? tape : "?");
+	row("tape", "%lld lines, %s", (long long)ctl_int(s, "tape_lines"), tape ? tape : "?");
 	row_count(s, "pending", "pending");
 	row_count(s, "hooks", "hooks");
 	row_count(s, "stray_lines", "stray lines");
@@ -160,13 +160,13 @@ static const struct column connection_columns[] = {
 };
 
 static void print_daemon(json_t *s) {
-	_cleanup_free_ char *rss = size_text(ctl_int(s, "rss", 0));
-	row("daemon", "plenumd %s, pid %lld, %s of memory", ctl_str(s, "version", "?"), (long long)ctl_int(s, "pid", 0),
+	_cleanup_free_ char *rss = size_text(ctl_int(s, "rss"));
+	row("daemon", "plenumd %s, pid %lld, %s of memory", ctl_str(s, "version", "?"), (long long)ctl_int(s, "pid"),
 		rss ? rss : "?");
 	row_date(s, "started_ms", "started");
 	row_text(s, "socket", "socket");
 	row("state", "%s", ctl_str(s, "state_dir", "none: sessions do not survive a restart (plenumctl doctor)"));
-	row("sessions", "%lld", (long long)ctl_int(s, "sessions", 0));
+	row("sessions", "%lld", (long long)ctl_int(s, "sessions"));
 	row("profile", "%s", ctl_str(s, "default_profile", "none is the default"));
 	row_count(s, "decisions", "decisions");
 	row_count(s, "bad_lines", "bad lines");

@@ -53,7 +53,7 @@ static const struct column *sort_column; /* qsort() has no argument for it */
 static bool sort_reversed;
 
 static int compare_used(json_t *a, json_t *b) {
-	int64_t x = ctl_int(a, "idle_ms", 0), y = ctl_int(b, "idle_ms", 0);
+	int64_t x = ctl_int(a, "idle_ms"), y = ctl_int(b, "idle_ms");
 	return (x > y) - (x < y);
 }
 
@@ -132,7 +132,7 @@ static int draw(const struct top *t) {
 	if (code != CTL_OK) return code;
 	json_t *all = ctl_array(told, "sessions"), *shares = ctl_array(told, "shares");
 	table_screen(&width, &height);
-	json_array_foreach(all, i, one) asking += ctl_int(one, "pending", 0) > 0;
+	json_array_foreach(all, i, one) asking += ctl_int(one, "pending") > 0;
 	buf_printf(&b, "%zu session%s, %zu asking   ", json_array_size(all), json_array_size(all) == 1 ? "" : "s", asking);
 	text_put_line(&b, plenum_path(t->p), strlen(plenum_path(t->p)), 200);
 	buf_printf(&keys, "q leaves; sorted by %s%s (", sort_column->head, sort_reversed ? ", reversed" : "");

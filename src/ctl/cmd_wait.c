@@ -43,14 +43,6 @@ static int read_goals(struct ctl *c, int n, char **words, unsigned *wanted) {
 	return CTL_GO;
 }
 
-static unsigned goal_of(const char *state) {
-	if (strcmp(state, PLENUM_ST_IDLE) == 0) return GOAL_IDLE;
-	if (strcmp(state, PLENUM_ST_ASKING) == 0) return GOAL_ASKING;
-	bool ended = strcmp(state, PLENUM_ST_ASLEEP) == 0 || strcmp(state, PLENUM_ST_FAILED) == 0 ||
-				 strcmp(state, REMOVED) == 0;
-	return ended ? GOAL_ENDED : 0;
-}
-
 /* The state that a line reports of the session; NULL: another line. The caller frees. */
 static char *state_in(const struct incoming *in, const char *session) {
 	struct span event = follow_event(in);
@@ -61,7 +53,13 @@ static char *state_in(const struct incoming *in, const char *session) {
 }
 
 static int take_state(struct ctl *c, const struct waiting *w, const char *state) {
-	if (goal_of(state) & w->goals) {
+	bool ended = strcmp(state, PLENUM_ST_ASLEEP) == 0 || strcmp(state, PLENUM_ST_FAILED) == 0 ||
+				 strcmp(state, REMOVED) == 0;
+	unsigned goal = strcmp(state, PLENUM_ST_IDLE) == 0     ? GOAL_IDLE
+					: strcmp(state, PLENUM_ST_ASKING) == 0 ? GOAL_ASKING
+					: ended                                ? GOAL_ENDED
+														   : 0;
+	if (goal & w->goals) {
 		_cleanup_json_ json_t *told = json_pack("{s:s,s:s}", "session", w->session, "state", state);
 		if (c->json) return ctl_print_json(told);
 		puts(state);

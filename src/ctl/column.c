@@ -53,7 +53,7 @@ static void put(struct buf *b, const struct column *c, json_t *one) {
 		buf_printf(b, "%.0f", n);
 		break;
 	case COLUMN_OF:
-		buf_printf(b, "%.0f of %lld", n, (long long)ctl_int(one, c->none, 0));
+		buf_printf(b, "%.0f of %lld", n, (long long)ctl_int(one, c->none));
 		break;
 	case COLUMN_SIZE:
 		text_put_bytes(b, n > 0 ? (uint64_t)n : 0);

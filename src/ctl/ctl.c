@@ -344,9 +344,8 @@ const char *ctl_str(json_t *object, const char *key, const char *otherwise) {
 	return text ? text : otherwise;
 }
 
-int64_t ctl_int(json_t *object, const char *key, int64_t otherwise) {
-	json_t *value = json_object_get(object, key);
-	return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
+int64_t ctl_int(json_t *object, const char *key) {
+	return json_integer_value(json_object_get(object, key));
 }
 
 bool ctl_bool(json_t *object, const char *key) {

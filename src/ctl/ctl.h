@@ -102,9 +102,9 @@ int ctl_print_json(json_t *value); /* one line on stdout; for --json */
 /* Append the background work of a session of plenum_list or plenum_status, such as "1 task, 2 timers"; "-": none. */
 void ctl_put_background(struct buf *b, json_t *session);
 
-/* Members of an answer, with a default if absent. */
+/* Members of an answer; if absent otherwise, 0 or false. */
 const char *ctl_str(json_t *object, const char *key, const char *otherwise);
-int64_t ctl_int(json_t *object, const char *key, int64_t otherwise);
+int64_t ctl_int(json_t *object, const char *key);
 bool ctl_bool(json_t *object, const char *key);
 json_t *ctl_array(json_t *object, const char *key); /* borrowed; NULL if not an array */
 

@@ -324,15 +324,6 @@ json_t *form_value(const struct form_field *f, const char *text, char **why) {
 
 /* --- Output ------------------------------------------------------------------------------------------------------- */
 
-static void show_options(struct show *s, const struct form_field *f) {
-	for (size_t n = 0; n < count(f->options); n++) {
-		struct option o = option_at(f, n);
-		_cleanup_free_ char *name = text_value(o.name, SIZE_MAX / 8), *about = text_dup(o.about, NULL);
-		show_note(s, SHOW_DIM, "  %zu. %s%s%s", n + 1, name ? name : "?", about && *about ? ": " : "",
-				  about ? about : "");
-	}
-}
-
 void form_show(struct show *s, const struct form_field *f) {
 	_cleanup_free_ char *title = text_dup(f->title, NULL);
 	_cleanup_free_ char *about = text_dup(span_member(f->schema, "description"), NULL);
@@ -340,7 +331,11 @@ void form_show(struct show *s, const struct form_field *f) {
 	struct buf b = BUF_INIT(KIND_MAX);
 	show_note(s, SHOW_YELLOW, "? %s", title ? title : "");
 	if (about && *about) show_lines(s, SHOW_DIM, 2, about, strlen(about), 0);
-	show_options(s, f);
+	for (size_t n = 0; n < count(f->options); n++) {
+		struct option o = option_at(f, n);
+		_cleanup_free_ char *name = text_value(o.name, SIZE_MAX / 8), *hint = text_dup(o.about, NULL);
+		show_note(s, SHOW_DIM, "  %zu. %s%s%s", n + 1, name ? name : "?", hint && *hint ? ": " : "", hint ? hint : "");
+	}
 	if (!f->schema.p) return; /* its prompt says it */
 	put_kind(&b, f);
 	show_note(s, SHOW_DIM, "  (%s%s%s)", b.data ? b.data : "",
@@ -368,11 +363,6 @@ const char *form_prompt(const struct form_field *f) {
 
 /* --- The answer --------------------------------------------------------------------------------------------------- */
 
-static json_t *value_at(const struct form_field *f, json_t *values) {
-	_cleanup_free_ char *key = span_dup(f->key, NULL);
-	return key ? json_object_get(values, key) : NULL;
-}
-
 /* Several choices with commas between them. */
 static char *words_of(json_t *value) {
 	struct buf b = BUF_INIT(1 << 20);
@@ -391,7 +381,8 @@ static char *words_of(json_t *value) {
 void form_show_values(struct show *s, const struct speech_ask *ask, json_t *values) {
 	struct form_field f;
 	for (size_t n = 0; form_read(ask, n, &f); n++) {
-		json_t *value = value_at(&f, values);
+		_cleanup_free_ char *key = span_dup(f.key, NULL);
+		json_t *value = key ? json_object_get(values, key) : NULL;
 		_cleanup_free_ char *title = text_dup(f.title, NULL), *text = value ? words_of(value) : NULL;
 		show_note(s, SHOW_DIM, "  %s: %s", title ? title : "?", text ? text : "(left out)");
 	}

@@ -19,16 +19,6 @@
 
 static void put_value(struct show *s, const char *key, struct span value, int depth);
 
-/* One line, or its lines below the key. */
-static void put_text(struct show *s, const char *key, const char *text, size_t n, int depth) {
-	if (!memchr(text, '\n', n)) {
-		show_note(s, SHOW_DIM, "%*s%s%s%.*s", depth * 2, "", key, *text ? " " : "", (int)n, text);
-		return;
-	}
-	show_note(s, SHOW_DIM, "%*s%s |", depth * 2, "", key);
-	show_lines(s, SHOW_DIM, depth * 2 + 2, text, n, 0);
-}
-
 static void put_members(struct show *s, struct span object, int depth, const char *const *skip) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
@@ -46,8 +36,11 @@ static void put_value(struct show *s, const char *key, struct span value, int de
 	_cleanup_free_ char *text = text_dup(value, &n);
 	struct span one;
 	bool list = span_is_array(value), object = span_is_object(value);
-	if (text) {
-		put_text(s, key, text, n, depth);
+	if (text && !memchr(text, '\n', n)) {
+		show_note(s, SHOW_DIM, "%*s%s%s%.*s", depth * 2, "", key, *text ? " " : "", (int)n, text);
+	} else if (text) {
+		show_note(s, SHOW_DIM, "%*s%s |", depth * 2, "", key);
+		show_lines(s, SHOW_DIM, depth * 2 + 2, text, n, 0);
 	} else if (depth < DEPTH_MAX &&
 			   ((list && span_next(value, &at, &one)) || (object && span_next_member(value, &at, &one, &one)))) {
 		at = 0;
@@ -114,36 +107,25 @@ static void put_write(struct show *s, struct span input) {
 
 /* --- The request -------------------------------------------------------------------------------------------------- */
 
-static void put_command(struct show *s, struct span input) {
-	size_t n = 0;
-	_cleanup_free_ char *command = text_dup(span_member(input, "command"), &n);
-	if (command) show_lines(s, SHOW_BOLD, 2, command, n, 0);
-	put_members(s, input, 1, (const char *const[]){"command", "description", NULL});
-}
-
-static void put_plan(struct show *s, struct span input) {
-	size_t n = 0;
-	_cleanup_free_ char *plan = text_dup(span_member(input, "plan"), &n);
-	if (plan) show_lines(s, SHOW_DIM, 2, plan, n, 0);
-	put_members(s, input, 1, (const char *const[]){"plan", NULL});
-}
-
 static void put_input(struct show *s, struct span tool, struct span input) {
 	static const char *const of_edit[] = {"file_path", "old_string", "new_string", "replace_all", "edits", NULL};
 	static const char *const of_write[] = {"file_path", "content", NULL};
+	static const char *const of_plan[] = {"plan", NULL}, *const of_command[] = {"command", "description", NULL};
+	const char *const *shown = NULL; /* before the rest of the members */
+	bool plan = span_equals(tool, "ExitPlanMode");
 	if (span_equals(tool, "Edit") || span_equals(tool, "MultiEdit")) {
 		put_edits(s, input);
-		put_members(s, input, 1, of_edit);
+		shown = of_edit;
 	} else if (span_equals(tool, "Write")) {
 		put_write(s, input);
-		put_members(s, input, 1, of_write);
-	} else if (span_equals(tool, "ExitPlanMode")) {
-		put_plan(s, input);
-	} else if (span_is_string(span_member(input, "command"))) {
-		put_command(s, input);
-	} else {
-		put_members(s, input, 1, NULL);
+		shown = of_write;
+	} else if (plan || span_is_string(span_member(input, "command"))) {
+		size_t n = 0;
+		_cleanup_free_ char *text = text_dup(span_member(input, plan ? "plan" : "command"), &n);
+		if (text) show_lines(s, plan ? SHOW_DIM : SHOW_BOLD, 2, text, n, 0);
+		shown = plan ? of_plan : of_command;
 	}
+	put_members(s, input, 1, shown);
 }
 
 /* A difference in text, or all lines of a new or an old file. */
@@ -185,25 +167,18 @@ static void put_diffs(struct show *s, struct span list) {
 	}
 }
 
-/* "mcp__SERVER__TOOL" in words; any other name as it is. */
-static char *tool_words(const char *name) {
-	const char *server = strncmp(name, "mcp__", 5) == 0 ? name + 5 : NULL, *tool = server ? strstr(server, "__") : NULL;
-	if (!tool) return strdup(name);
-	return str_printf("%s of the MCP server %.*s", tool + 2, (int)(tool - server), server);
-}
-
-/* For the first line: a file, a description that is not the command itself. */
-static char *subject(const struct speech_ask *ask) {
-	struct span description = span_member(ask->input, "description"), command = span_member(ask->input, "command");
-	char *file = text_dup(span_member(ask->input, "file_path"), NULL);
-	if (file) return file;
-	if (!description.p) description = ask->about;
-	return span_same(description, command) ? NULL : text_dup(description, NULL);
-}
-
 static void put_title(struct show *s, const struct speech_ask *ask, const char *name) {
-	_cleanup_free_ char *words = name ? tool_words(name) : NULL, *message = text_dup(ask->message, NULL);
-	_cleanup_free_ char *what = subject(ask);
+	/* "mcp__SERVER__TOOL" in words; any other name as it is. */
+	const char *server = name && strncmp(name, "mcp__", 5) == 0 ? name + 5 : NULL;
+	const char *tool = server ? strstr(server, "__") : NULL;
+	_cleanup_free_ char *words = tool ? str_printf("%s of the MCP server %.*s", tool + 2, (int)(tool - server), server)
+									  : str_dup(name);
+	_cleanup_free_ char *message = text_dup(ask->message, NULL);
+	/* A file, or a description that is not the command itself. */
+	struct span description = span_member(ask->input, "description"), command = span_member(ask->input, "command");
+	_cleanup_free_ char *what = text_dup(span_member(ask->input, "file_path"), NULL);
+	if (!description.p) description = ask->about;
+	if (!what && !span_same(description, command)) what = text_dup(description, NULL);
 	bool plan = span_equals(ask->tool, "ExitPlanMode");
 	show_note(s, SHOW_YELLOW, "? %s%s%s",
 			  plan      ? "the agent's plan"

@@ -47,38 +47,25 @@ static bool is_empty(struct span object) {
 	return span_is_object(object) && !span_next_member(object, &at, &key, &value);
 }
 
-/* Some agents report a call before they have its input, and update it then. */
-static bool read_call(struct span call, struct speech_fact *f) {
-	bool early = is_empty(span_member(call, "rawInput")) && span_equals(span_member(call, "status"), "pending");
-	return !early && read_title(call, f);
-}
-
-static bool read_change(struct span call, struct speech_fact *f) {
-	return is_over(call) ? read_result(call, f) : read_title(call, f);
-}
-
-static bool read_chunk(struct span update, struct span kind, struct speech_fact *f) {
-	f->text = span_member(span_member(update, "content"), "text");
-	f->kind = span_equals(kind, "user_message_chunk")    ? SPEECH_ECHO
-			  : span_equals(kind, "agent_thought_chunk") ? SPEECH_THINKS
-														 : SPEECH_PIECE;
-	return span_is_string(f->text);
-}
-
 static bool read_update(struct span update, size_t n, struct speech_fact *f) {
 	struct span kind = span_member(update, "sessionUpdate");
-	/* A short call may come with its result. */
-	if (span_equals(kind, "tool_call")) return n ? n == 1 && read_result(update, f) : read_call(update, f);
+	if (span_equals(kind, "tool_call")) {
+		/* Some agents report a call before they have its input, and update it then. */
+		bool early = is_empty(span_member(update, "rawInput")) && span_equals(span_member(update, "status"), "pending");
+		if (n == 0) return !early && read_title(update, f);
+		return n == 1 && read_result(update, f); /* a short call may come with its result */
+	}
 	if (n) return false;
-	if (span_equals(kind, "tool_call_update")) return read_change(update, f);
+	if (span_equals(kind, "tool_call_update")) return is_over(update) ? read_result(update, f) : read_title(update, f);
 	if (span_equals(kind, "available_commands_update")) {
 		f->kind = SPEECH_COMMANDS;
 		f->list = span_member(update, "availableCommands");
 		return span_is_array(f->list);
 	}
-	bool chunk = span_equals(kind, "agent_message_chunk") || span_equals(kind, "agent_thought_chunk") ||
-				 span_equals(kind, "user_message_chunk");
-	return chunk && read_chunk(update, kind, f);
+	bool thought = span_equals(kind, "agent_thought_chunk"), echo = span_equals(kind, "user_message_chunk");
+	f->kind = echo ? SPEECH_ECHO : thought ? SPEECH_THINKS : SPEECH_PIECE;
+	f->text = span_member(span_member(update, "content"), "text");
+	return (thought || echo || span_equals(kind, "agent_message_chunk")) && span_is_string(f->text);
 }
 
 /* --- Ends --------------------------------------------------------------------------------------------------------- */

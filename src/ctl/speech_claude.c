@@ -82,13 +82,6 @@ static bool read_blocks(const struct incoming *in, size_t *at, bool results, str
 	return true;
 }
 
-static bool read_echo(const struct incoming *in, struct speech_fact *f) {
-	f->kind = SPEECH_ECHO;
-	f->id = in->e.uuid;
-	f->text = text_of(span_member(in->e.message, "content"));
-	return true;
-}
-
 static bool read_end(const struct incoming *in, struct speech_fact *f) {
 	static const char *const inputs[] = {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"};
 	struct span reason = span_member(in->line, "terminal_reason"), usage = span_member(in->line, "usage");
@@ -163,7 +156,12 @@ static bool next(const struct incoming *in, size_t *at, struct speech_fact *f) {
 	if (span_equals(e->type, "system")) return read_system(in, n, f);
 	if (n) return false;
 	if (span_equals(e->type, "stream_event")) return read_stream(in, f);
-	if (span_equals(e->type, "user")) return read_echo(in, f);
+	if (span_equals(e->type, "user")) {
+		f->kind = SPEECH_ECHO;
+		f->id = e->uuid;
+		f->text = text_of(span_member(e->message, "content"));
+		return true;
+	}
 	if (span_equals(e->type, "result")) return read_end(in, f);
 	if (span_equals(e->type, "control_request")) return read_request(in, SPEECH_ASK, f);
 	if (span_equals(e->type, "control_cancel_request")) return read_request(in, SPEECH_WITHDRAW, f);
@@ -193,20 +191,15 @@ static enum names names_in(const struct envelope *e, const char *uuid) {
 	return span_is_string(e->user_message_uuid) || at ? NAMES_OTHERS : NAMES_NONE;
 }
 
-/* A turn that the child started by itself (the end of a background task) names no prompt; see `origin`. */
-static bool is_ours(const struct speech_turn *t, struct span line, enum names names) {
-	struct span kind = span_member(span_member(line, "origin"), "kind");
-	if (names != NAMES_NONE) return names == NAMES_US;
-	return t->ours && (!span_is_string(kind) || span_equals(kind, "human"));
-}
-
 static bool ends(struct speech_turn *t, const struct incoming *in) {
 	const struct envelope *e = &in->e;
 	enum names names = names_in(e, t->uuid);
 	if (span_equals(e->type, "result")) {
-		bool end = is_ours(t, in->line, names);
+		/* A turn that the child started by itself (the end of a background task) names no prompt; see `origin`. */
+		struct span kind = span_member(span_member(in->line, "origin"), "kind");
+		bool prompted = t->ours && (!span_is_string(kind) || span_equals(kind, "human"));
 		t->ours = false;
-		return end;
+		return names == NAMES_NONE ? prompted : names == NAMES_US;
 	}
 	if (span_equals(e->type, "user") && span_is_true(e->is_replay) && span_equals(e->uuid, t->uuid)) t->ours = true;
 	if (names != NAMES_NONE) t->ours = names == NAMES_US;
@@ -215,20 +208,16 @@ static bool ends(struct speech_turn *t, const struct incoming *in) {
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
 
-static enum speech_asks kind_of(struct span subtype) {
-	return span_equals(subtype, "can_use_tool")          ? SPEECH_ASKS_TOOL
-		   : span_equals(subtype, "elicitation")         ? SPEECH_ASKS_FORM
-		   : span_equals(subtype, "request_user_dialog") ? SPEECH_ASKS_DIALOG
-														 : SPEECH_ASKS_OTHER;
-}
-
 static void read_ask(const struct incoming *in, struct speech_ask *ask) {
-	struct span body = in->e.request, list = span_member(body, "permission_suggestions");
+	struct span body = in->e.request, list = span_member(body, "permission_suggestions"), subtype = in->e.inner_subtype;
 	bool suppressed = span_is_true(span_member(body, "suppress_always_allow_rule"));
-	ask->kind = kind_of(in->e.inner_subtype);
+	ask->kind = span_equals(subtype, "can_use_tool")          ? SPEECH_ASKS_TOOL
+				: span_equals(subtype, "elicitation")         ? SPEECH_ASKS_FORM
+				: span_equals(subtype, "request_user_dialog") ? SPEECH_ASKS_DIALOG
+															  : SPEECH_ASKS_OTHER;
 	ask->id = in->e.request_id;
 	ask->body = body;
-	ask->name = in->e.inner_subtype;
+	ask->name = subtype;
 	ask->tool = span_member(body, "tool_name");
 	ask->input = span_member(body, "input");
 	ask->about = span_member(body, "description");
@@ -257,17 +246,12 @@ static json_t *permission(const struct speech_ask *ask, const struct speech_deci
 	return body;
 }
 
-/* NULL: this kind of request has none that we know. */
-static json_t *body_of(const struct speech_ask *ask, const struct speech_decision *d) {
-	if (ask->kind == SPEECH_ASKS_TOOL) return permission(ask, d);
-	if (ask->kind == SPEECH_ASKS_DIALOG && !d->allow) return json_pack("{s:s}", "behavior", "cancelled");
-	return NULL;
-}
-
 /* Each kind of request wants a body of its own (protocol-facts 4.2). */
 static bool put_answer(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
 	bool form = ask->kind == SPEECH_ASKS_FORM;
-	json_t *body = form ? NULL : body_of(ask, d);
+	json_t *body = NULL; /* a form has none, and other kinds of request none that we know */
+	if (ask->kind == SPEECH_ASKS_TOOL) body = permission(ask, d);
+	if (ask->kind == SPEECH_ASKS_DIALOG && !d->allow) body = json_pack("{s:s}", "behavior", "cancelled");
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	if (!form && !body) return false;
 	json_decref(body);

@@ -77,17 +77,15 @@ static void take_name(char *name, size_t size, struct span id) {
 	snprintf(name, size, "%.*s", (int)text.n, text.p ? text.p : "");
 }
 
-/* The reply to a prompt only names its turn. */
-static bool take_reply(struct speech_turn *t, const struct incoming *in) {
-	take_name(t->name, sizeof t->name, turn_id(in->e.inner_response));
-	t->ours = *t->name;
-	return in->e.is_error.p;
-}
-
 static bool ends(struct speech_turn *t, const struct incoming *in) {
 	struct span id = turn_id(in->e.request);
 	bool ours = *t->name && span_equals(id, t->name);
-	if (in->e.inner_request_id.p) return span_equals(in->e.inner_request_id, t->uuid) && take_reply(t, in);
+	if (in->e.inner_request_id.p) {
+		if (!span_equals(in->e.inner_request_id, t->uuid)) return false;
+		take_name(t->name, sizeof t->name, turn_id(in->e.inner_response));
+		t->ours = *t->name; /* the reply to a prompt only names its turn */
+		return in->e.is_error.p;
+	}
 	if (span_equals(in->e.type, "turn/started")) {
 		take_name(t->running, sizeof t->running, id);
 		t->ours = ours;
