@@ -40,7 +40,6 @@ enum line_kind {
 	LINE_REQUEST,   /* an ask: a request of the child */
 	LINE_RESPONSE,  /* the answer to a request */
 	LINE_CANCEL,    /* the child withdraws an ask */
-	LINE_KINDS,
 };
 
 /* Requests of the child. ASK_HOOK and ASK_MCP only come from a dialect with hooks. */

@@ -40,15 +40,13 @@ bool jsonrpc_is_own(struct span method) {
 	return span_spells(method, JSONRPC_OWN_PREFIX, false);
 }
 
-static void settle_answer(struct envelope *e, struct span line) {
-	e->inner_request_id = e->request_id;
-	e->inner_subtype = e->is_error.p ? failure : success;
-	e->response = line;
-}
-
 void jsonrpc_settle(struct envelope *e, struct span line) {
 	if (!e->type.p) {
-		if (e->inner_response.p || e->is_error.p) settle_answer(e, line);
+		if (e->inner_response.p || e->is_error.p) {
+			e->inner_request_id = e->request_id;
+			e->inner_subtype = e->is_error.p ? failure : success;
+			e->response = line;
+		}
 		e->request_id = e->request = e->session_id = SPAN_NONE;
 		return;
 	}
@@ -133,16 +131,13 @@ static bool may_be_code(struct span value) {
 	return text.n > 0;
 }
 
-static void rename_codes(struct disown *d, struct span data) {
-	struct span key, value;
-	for (size_t at = 0; span_next_member(data, &at, &key, &value);)
-		if (span_spells(key, "code", true) && may_be_code(value)) disown_rename(d, key);
-}
-
 static void rename_in_error(struct disown *d, struct span error) {
-	struct span key, value;
-	for (size_t at = 0; span_next_member(error, &at, &key, &value);)
-		if (span_spells(key, "data", true)) rename_codes(d, value);
+	struct span key, value, data;
+	for (size_t i = 0; span_next_member(error, &i, &key, &data);) {
+		if (!span_spells(key, "data", true)) continue;
+		for (size_t k = 0; span_next_member(data, &k, &key, &value);)
+			if (span_spells(key, "code", true) && may_be_code(value)) disown_rename(d, key);
+	}
 }
 
 static struct chunk own_answer(struct chunk line, bool initialize) {

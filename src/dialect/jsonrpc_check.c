@@ -169,16 +169,13 @@ static void fill(struct message_check *k) {
 	if (m->kind == MESSAGE_REQUEST) k->request_id = f->id;
 }
 
-/* Of a line to be refused. */
-static void note_request(struct message_check *k, struct span id) {
-	k->request_id = id;
-	k->m.kind = MESSAGE_REQUEST;
-}
-
 /* The line is one JSON object. */
 static bool check_object(struct message_check *k) {
 	if (!check_frame(k)) {
-		if (k->found.method.p && jsonrpc_is_id(k->found.id)) note_request(k, k->found.id);
+		if (k->found.method.p && jsonrpc_is_id(k->found.id)) { /* a request: it is refused under its id */
+			k->request_id = k->found.id;
+			k->m.kind = MESSAGE_REQUEST;
+		}
 		return false;
 	}
 	fill(k);
@@ -262,4 +259,11 @@ bool jsonrpc_check(const struct jsonrpc_rules *rules, const char *p, size_t n, s
 	if (jsonrpc_check_result(&k, m, rewritten, &text, request_id)) return true;
 	error_set(error, "%s", text);
 	return false;
+}
+
+const char *jsonrpc_check_form(struct span response) {
+	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
+	return span_is_one_of(span_member(span_member(response, "result"), "action"), actions)
+			   ? NULL
+			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
 }

@@ -31,3 +31,6 @@ void jsonrpc_check_free(struct message_check *k);
 bool jsonrpc_check_step(struct message_check *k, size_t bytes);
 bool jsonrpc_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
 						  struct span *request_id);
+
+/* Check the answer to a form. Return an error text, or NULL. */
+const char *jsonrpc_check_form(struct span response);

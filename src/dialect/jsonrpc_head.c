@@ -16,15 +16,6 @@ static void note_params(struct cursor c, struct jsonrpc_head *h) {
 	}
 }
 
-/* The cursor is at the value. */
-static void note_key(struct jsonrpc_head *h, struct span key, struct cursor c) {
-	h->type |= span_equals(key, "type");
-	h->version |= span_equals(key, "jsonrpc");
-	h->answer |= span_equals(key, "result") || span_equals(key, "error");
-	h->method_seen |= span_equals(key, "method");
-	if (span_equals(key, "params")) note_params(c, h);
-}
-
 void jsonrpc_head_scan(struct span text, struct jsonrpc_head *h) {
 	struct cursor c = {text.p, text.p + text.n, false};
 	struct span key, value;
@@ -32,7 +23,11 @@ void jsonrpc_head_scan(struct span text, struct jsonrpc_head *h) {
 	cursor_skip_blanks(&c);
 	if (c.p >= c.end || *c.p++ != '{') return;
 	for (bool first = true; cursor_next_key(&c, first, &key) == CURSOR_MEMBER; first = false) {
-		note_key(h, key, c);
+		h->type |= span_equals(key, "type");
+		h->version |= span_equals(key, "jsonrpc");
+		h->answer |= span_equals(key, "result") || span_equals(key, "error");
+		h->method_seen |= span_equals(key, "method");
+		if (span_equals(key, "params")) note_params(c, h);
 		if (!cursor_skip_value(&c, &value) || c.p == c.end) return; /* it may be cut */
 		if (span_equals(key, "method")) h->method = value;
 		if (span_equals(key, "id")) h->id = value;

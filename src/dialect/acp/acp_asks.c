@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/jsonrpc_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,19 +39,15 @@ static struct span subject_of(struct span request) {
 	return span_is_string(value) ? value : span_member(call_of(request), "title");
 }
 
-/* Some agents only describe the call. */
-static struct span input_of(struct span request) {
-	struct span call = call_of(request), input = span_member(call, "rawInput");
-	return span_is_object(input) ? input : call;
-}
-
 struct span acp_asks_part(enum ask_kind kind, struct span request, enum ask_part part) {
+	struct span input;
 	if (kind != ASK_TOOL) return SPAN_NONE;
 	switch (part) {
 	case ASK_PART_TOOL:
 		return tool_of(request);
 	case ASK_PART_INPUT:
-		return input_of(request);
+		input = span_member(call_of(request), "rawInput");
+		return span_is_object(input) ? input : call_of(request); /* some agents only describe the call */
 	case ASK_PART_SUBJECT:
 		return subject_of(request);
 	case ASK_PART_TITLE:
@@ -73,34 +70,22 @@ static bool same_text(struct span a, struct span b) {
 	return x && y && strcmp(x, y) == 0;
 }
 
-static struct span option_of(struct span request, struct span id) {
-	struct span one;
-	for (size_t at = 0; span_next(span_member(request, "options"), &at, &one);)
-		if (same_text(span_member(one, "optionId"), id)) return one;
-	return SPAN_NONE;
-}
-
 static struct span outcome_of(struct span response) {
 	return span_member(span_member(response, "result"), "outcome");
 }
 
 /* Return the option that this answer selects; absent: none. */
 static struct span selected(struct span request, struct span response) {
-	struct span outcome = outcome_of(response);
+	struct span outcome = outcome_of(response), id = span_member(outcome, "optionId"), one;
 	if (!span_equals(span_member(outcome, "outcome"), "selected")) return SPAN_NONE;
-	return option_of(request, span_member(outcome, "optionId"));
-}
-
-static const char *check_form(struct span response) {
-	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
-	return span_is_one_of(span_member(span_member(response, "result"), "action"), actions)
-			   ? NULL
-			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
+	for (size_t at = 0; span_next(span_member(request, "options"), &at, &one);)
+		if (same_text(span_member(one, "optionId"), id)) return one;
+	return SPAN_NONE;
 }
 
 const char *acp_asks_check(enum ask_kind kind, struct span request, struct span response) {
 	if (kind == ASK_UNKNOWN || span_member(response, "error").p) return NULL;
-	if (kind == ASK_ELICITATION) return check_form(response);
+	if (kind == ASK_ELICITATION) return jsonrpc_check_form(response);
 	struct span outcome = span_member(outcome_of(response), "outcome");
 	if (span_equals(outcome, "cancelled")) return NULL;
 	if (!span_equals(outcome, "selected"))

@@ -40,24 +40,10 @@ static const char *const updates[] = {MODE, OPTIONS, "~available_commands_update
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-static void put_initialize(struct buf *b, const char *id) {
-	jsonrpc_put_request(b, JSONRPC_HEAD, id, "initialize",
-						"{\"protocolVersion\":1,\"clientCapabilities\":{\"fs\":{\"readTextFile\":false,"
-						"\"writeTextFile\":false},\"terminal\":false},\"clientInfo\":{\"name\":\"plenum\","
-						"\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION "\"}}");
-}
-
-/* Append the members of an object but this one, each with a comma before it. */
-static void put_rest(struct buf *b, struct span object, const char *but) {
-	struct span key, value;
-	for (size_t at = 0; span_next_member(object, &at, &key, &value);)
-		if (!span_equals(key, but)) span_put_member(b, key, value);
-}
-
 /* conversation NULL: a new one. */
 static void put_session(struct buf *b, const char *id, const char *method, const char *conversation,
 						const struct dialect_start *start) {
-	struct span params = memo_get(start->memo, "params");
+	struct span params = memo_get(start->memo, "params"), key, value;
 	struct buf o = BUF_INIT(SIZE_MAX / 4);
 	buf_puts(&o, ",");
 	if (conversation) {
@@ -65,9 +51,10 @@ static void put_session(struct buf *b, const char *id, const char *method, const
 		str_put_json(&o, conversation, strlen(conversation));
 	}
 	if (params.p) {
-		size_t from = o.len;
-		put_rest(&o, params, "sessionId");
-		if (!conversation && !o.failed && o.len > from) o.data[from] = ' '; /* it is the first one */
+		size_t from = o.len, at = 0;
+		while (span_next_member(params, &at, &key, &value))
+			if (!span_equals(key, "sessionId")) span_put_member(&o, key, value); /* with a comma before it */
+		if (!conversation && !o.failed && o.len > from) o.data[from] = ' ';      /* it is the first one */
 	} else {
 		buf_puts(&o, conversation ? ",\"cwd\":" : "\"cwd\":");
 		str_put_json(&o, start->cwd, strlen(start->cwd));
@@ -139,10 +126,10 @@ static void put_setting(struct buf *b, const char *id, const char *method, const
 	buf_free(&o);
 }
 
-static struct span by_id(struct span array, const char *key, struct span id) {
+static struct span by_id(struct span array, struct span id) {
 	struct span one;
 	for (size_t at = 0; span_next(array, &at, &one);)
-		if (span_same(span_member(one, key), id)) return one;
+		if (span_same(span_member(one, "id"), id)) return one;
 	return SPAN_NONE;
 }
 
@@ -172,9 +159,9 @@ static bool put_mode(struct buf *b, const char *id, const struct dialect_start *
 	struct memo *m = start->memo;
 	struct span session = memo_get(m, "session"), wanted = memo_get(m, "~mode"), mode = span_of("\"mode\"");
 	struct span modes = span_member(session, "modes");
-	struct span option = modes.p ? SPAN_NONE : by_id(span_member(session, "configOptions"), "id", mode);
+	struct span option = modes.p ? SPAN_NONE : by_id(span_member(session, "configOptions"), mode);
 	struct span now = modes.p ? span_member(modes, "currentModeId") : span_member(option, "currentValue");
-	bool there = option.p || by_id(span_member(modes, "availableModes"), "id", wanted).p;
+	bool there = option.p || by_id(span_member(modes, "availableModes"), wanted).p;
 	bool changes = wanted.p && (there || acp_start_strict_mode(wanted)) && !span_same(now, wanted);
 	bool due = changes || (memo_get(m, "~rest").p && modes.p && now.p);
 	if (due && option.p)
@@ -202,7 +189,7 @@ static bool put_option(struct buf *b, const char *id, const struct dialect_start
 		}
 		struct span name = span_member(one, "id"), value = span_member(one, "currentValue");
 		bool known = name.p && value.p && !span_equals(name, "mode"); /* put_mode() sets that */
-		struct span there = known ? span_member(by_id(now, "id", name), "currentValue") : SPAN_NONE;
+		struct span there = known ? span_member(by_id(now, name), "currentValue") : SPAN_NONE;
 		due = there.p && !span_same(there, value);
 		if (due) put_setting(b, id, "session/set_config_option", start->conversation, "value", value, name);
 	}
@@ -217,7 +204,10 @@ enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const
 	if (n == 0) {
 		note_wanted(start);
 		memo_set(start->memo, ANEW, SPAN_NONE);
-		put_initialize(b, id);
+		jsonrpc_put_request(b, JSONRPC_HEAD, id, "initialize",
+							"{\"protocolVersion\":1,\"clientCapabilities\":{\"fs\":{\"readTextFile\":false,"
+							"\"writeTextFile\":false},\"terminal\":false},\"clientInfo\":{\"name\":\"plenum\","
+							"\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION "\"}}");
 		return STEP_SENT;
 	}
 	if (n == 1) return put_conversation(b, id, start);
@@ -387,26 +377,18 @@ enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, cons
 
 /* --- updates ------------------------------------------------------------------------------------------------------ */
 
-static const char *plain(const char *name) {
-	return *name == MEMO_BRIEF ? name + 1 : name;
-}
-
 /* Some agents report their mode only as an option. */
 static void note_mode(struct memo *memo, struct span update) {
 	struct span mode = acp_start_mode(update);
 	if (span_member(memo_get(memo, "session"), "modes").p) set_update(memo, MODE, "currentModeId", mode);
 }
 
-/* The answer to a prompt: one that was cancelled may have left nothing. */
-static void note_used(struct memo *memo, const struct envelope *e) {
+bool acp_start_remember(struct memo *memo, const struct envelope *e) {
+	/* The answer to a prompt: one that was cancelled may have left nothing. */
 	struct span reason = span_member(e->inner_response, "stopReason");
 	if (reason.p && !span_equals(reason, "cancelled")) memo_set(memo, FRESH, SPAN_NONE);
-}
-
-bool acp_start_remember(struct memo *memo, const struct envelope *e) {
-	note_used(memo, e);
 	for (size_t i = 0; e->subtype.p && i < ARRAY_SIZE(updates); i++) {
-		if (!span_equals(e->subtype, plain(updates[i]))) continue;
+		if (!span_equals(e->subtype, updates[i] + (*updates[i] == MEMO_BRIEF))) continue;
 		struct span update = span_member(e->request, "update");
 		memo_set(memo, updates[i], update);
 		if (span_equals(e->subtype, OPTIONS)) note_mode(memo, update);

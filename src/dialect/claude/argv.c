@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 8-4-4-4-12 hexadecimal digits; the CLI takes anything else as a title or a file. */
-static bool is_id(const char *text) {
-	size_t n = strspn(text, "0123456789abcdefABCDEF-");
-	return n == 36 && text[n] == 0 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
-}
-
 void argv_read_resume(const char *id, struct dialect_claim *claim) {
+	/* 8-4-4-4-12 hexadecimal digits; the CLI takes anything else as a title or a file. */
+	size_t n = strspn(id, "0123456789abcdefABCDEF-");
+	bool plain = n == 36 && id[n] == 0 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-';
 	claim->resume = id;
-	claim->open |= !is_id(id);
+	claim->open |= !plain;
 }
 
 /* Return the optional value of a flag in the next word. */

@@ -27,11 +27,11 @@ static bool check_word(struct span s, const char *where, const char *example, st
 #define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
 
 /* The id of a client's own request; the child never sees it, so a number is allowed, too. */
-static bool check_id(struct span id, const char *where, const char *example, struct error *error) {
+static bool check_id(struct span id, const char *example, struct error *error) {
 	int64_t number;
-	if (!id.p) return error_set(error, "%s is missing: write %s", where, example);
+	if (!id.p) return error_set(error, "request_id is missing: write %s", example);
 	if (!span_is_string(id) && !span_int(id, &number))
-		return error_set(error, "%s is not a string (or an integer): write %s", where, example);
+		return error_set(error, "request_id is not a string (or an integer): write %s", example);
 	return true;
 }
 
@@ -190,13 +190,7 @@ static bool check_user(struct survive *w, const struct message *m, struct error 
 	return true;
 }
 
-enum json_type { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
-
-static enum json_type type_of(struct span s) {
-	if (span_is_string(s)) return IS_STRING;
-	if (span_is_object(s)) return IS_OBJECT;
-	return s.n == 4 && memcmp(s.p, "null", 4) == 0 ? IS_NULL : IS_OTHER;
-}
+enum { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
 
 /* With a wrong member in these requests 2.1.197 hangs: no answer and no further turn. (2.1.332 answers with an
  * error.) */
@@ -218,7 +212,9 @@ static bool check_members(struct span request, struct span subtype, struct error
 		const struct request_rule *r = &request_rules[i];
 		if (!span_equals(subtype, r->subtype)) continue;
 		struct span s = span_member(request, r->member);
-		if (s.p ? (r->types & type_of(s)) != 0 : !r->required) continue;
+		bool null = s.n == 4 && memcmp(s.p, "null", 4) == 0;
+		unsigned type = span_is_string(s) ? IS_STRING : span_is_object(s) ? IS_OBJECT : null ? IS_NULL : IS_OTHER;
+		if (s.p ? (r->types & type) != 0 : !r->required) continue;
 		return error_set(error, "request.%s of %s must be %s", r->member, r->subtype, r->say);
 	}
 	return true;
@@ -259,7 +255,7 @@ static bool check_request(struct survive *w, const struct message *m, struct err
 	if (!e->request.p) return error_set(error, "`request` is missing: write " REQUEST_EXAMPLE);
 	if (!span_is_object(e->request)) return error_set(error, "`request` is not an object: write " REQUEST_EXAMPLE);
 	struct span request = e->request, subtype = e->inner_subtype;
-	if (!check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error) ||
+	if (!check_id(e->request_id, REQUEST_EXAMPLE, error) ||
 		!check_word(subtype, "request.subtype", REQUEST_EXAMPLE, error) || !check_members(request, subtype, error))
 		return false;
 	if (span_equals(subtype, "mcp_set_servers")) walk(w, SURVIVE_SERVERS, span_member(request, "servers"));
@@ -319,7 +315,7 @@ bool survive_begin(struct survive *w, const struct message *m, struct span line,
 	case MESSAGE_ANSWER:
 		return check_answer(m, error);
 	case MESSAGE_CANCEL:
-		return check_id(m->env.request_id, "request_id", CANCEL_EXAMPLE, error);
+		return check_id(m->env.request_id, CANCEL_EXAMPLE, error);
 	case MESSAGE_OTHER:
 		return check_other(w, m, line, error);
 	}

@@ -21,12 +21,6 @@ static bool was_cut(struct span result) {
 	return span_equals(span_member(result, "subtype"), "error_during_execution");
 }
 
-static enum turn_outcome outcome_of(struct span line, struct span subtype, struct span is_error) {
-	if (was_cut(line)) return TURN_INTERRUPTED;
-	if (begins(subtype, "error_max_")) return TURN_LIMIT;
-	return begins(subtype, "error_") || span_is_true(is_error) ? TURN_ERROR : TURN_SUCCESS;
-}
-
 struct turn_result turn_read_result(struct span line) {
 	struct span key, value, subtype = SPAN_NONE, is_error = SPAN_NONE, usage = SPAN_NONE, errors = SPAN_NONE;
 	struct turn_result r = {.ms = TURN_UNKNOWN, .nano_usd = TURN_UNKNOWN};
@@ -39,7 +33,10 @@ struct turn_result turn_read_result(struct span line) {
 		if (span_equals(key, "result")) r.text = value;
 		if (span_equals(key, "errors")) errors = value;
 	}
-	r.outcome = outcome_of(line, subtype, is_error);
+	r.outcome = was_cut(line)                                         ? TURN_INTERRUPTED
+				: begins(subtype, "error_max_")                       ? TURN_LIMIT
+				: begins(subtype, "error_") || span_is_true(is_error) ? TURN_ERROR
+																	  : TURN_SUCCESS;
 	r.input = count_of(span_member(usage, "input_tokens"));
 	r.output = count_of(span_member(usage, "output_tokens"));
 	r.cache_read = count_of(span_member(usage, "cache_read_input_tokens"));

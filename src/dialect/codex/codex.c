@@ -16,17 +16,15 @@
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
-static bool is_failure(struct span status) {
-	return span_equals(status, "failed") || span_equals(status, "interrupted");
-}
-
 static bool scan(const char *p, size_t n, struct envelope *e) {
 	if (!jsonrpc_scan_line(p, n, e, span_of("threadId"), false)) return false;
 	if (e->inner_response.p) e->session_id = span_member(span_member(e->inner_response, "thread"), "id");
 	if (e->request_id.p) return true;
 	if (span_equals(e->type, RESOLVED)) e->request_id = span_member(e->request, "requestId");
-	if (span_equals(e->type, COMPLETED))
-		e->is_error = span_of(is_failure(span_member(span_member(e->request, "turn"), "status")) ? "true" : "false");
+	if (!span_equals(e->type, COMPLETED)) return true;
+	struct span status = span_member(span_member(e->request, "turn"), "status");
+	bool failed = span_equals(status, "failed") || span_equals(status, "interrupted");
+	e->is_error = span_of(failed ? "true" : "false");
 	return true;
 }
 
@@ -57,18 +55,12 @@ static void read_head(struct chunk text, struct head *head) {
 	jsonrpc_head_read(text, "/requestApproval\"", head);
 }
 
-/* The last message of the turn. */
-static struct span answer_of(struct span turn) {
-	struct span item, text = SPAN_NONE;
-	for (size_t at = 0; span_next(span_member(turn, "items"), &at, &item);)
-		if (span_equals(span_member(item, "type"), "agentMessage")) text = span_member(item, "text");
-	return text;
-}
-
 static struct turn_result read_result(struct span line) {
 	struct span turn = span_member(span_member(line, "params"), "turn"), status = span_member(turn, "status");
-	struct span error = span_member(span_member(turn, "error"), "message");
+	struct span error = span_member(span_member(turn, "error"), "message"), text = error, item;
 	int64_t ms;
+	for (size_t at = 0; !error.p && span_next(span_member(turn, "items"), &at, &item);) /* the last message counts */
+		if (span_equals(span_member(item, "type"), "agentMessage")) text = span_member(item, "text");
 	return (struct turn_result){
 		.outcome = span_equals(status, "completed")     ? TURN_SUCCESS
 				   : span_equals(status, "interrupted") ? TURN_INTERRUPTED
@@ -79,7 +71,7 @@ static struct turn_result read_result(struct span line) {
 		.output = TURN_UNKNOWN,
 		.cache_read = TURN_UNKNOWN,
 		.cache_write = TURN_UNKNOWN,
-		.text = error.p ? error : answer_of(turn),
+		.text = text,
 	};
 }
 

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/jsonrpc_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,12 +51,6 @@ static bool is_file_change(struct span request) {
 	return true;
 }
 
-/* The params do not name the tool: these are the types of the agent's items. */
-static struct span tool_of(struct span request) {
-	if (wants_permissions(request)) return span_of("\"permissions\"");
-	return span_of(is_file_change(request) ? "\"fileChange\"" : "\"commandExecution\"");
-}
-
 /* Return the command line of `bash -lc LINE`, or the first path. */
 static struct span old_subject(struct span request) {
 	struct span words = span_member(request, "command"), changes = span_member(request, "fileChanges"), one, value;
@@ -75,8 +70,10 @@ static struct span subject_of(struct span request) {
 struct span codex_asks_part(enum ask_kind kind, struct span request, enum ask_part part) {
 	if (kind != ASK_TOOL) return SPAN_NONE;
 	switch (part) {
-	case ASK_PART_TOOL:
-		return tool_of(request);
+	case ASK_PART_TOOL: /* the params do not name it: these are the types of the agent's items */
+		return span_of(wants_permissions(request) ? "\"permissions\""
+					   : is_file_change(request)  ? "\"fileChange\""
+												  : "\"commandExecution\"");
 	case ASK_PART_INPUT:
 		return request;
 	case ASK_PART_SUBJECT:
@@ -152,13 +149,6 @@ static bool is_offered(struct span request, struct span decision) {
 	return false;
 }
 
-static const char *check_form(struct span response) {
-	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
-	return span_is_one_of(span_member(result_of(response), "action"), actions)
-			   ? NULL
-			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
-}
-
 static const char *check_questions(struct span response) {
 	static const char error[] = "`result.answers` must be an object: {\"ID\":{\"answers\":[\"TEXT\"]}}";
 	struct span answers = span_member(result_of(response), "answers"), key, value, one;
@@ -182,7 +172,8 @@ static const char *check_permissions(struct span response) {
 
 const char *codex_asks_check(enum ask_kind kind, struct span request, struct span response) {
 	if (kind == ASK_UNKNOWN || span_member(response, "error").p) return NULL;
-	if (kind == ASK_ELICITATION) return has_questions(request) ? check_questions(response) : check_form(response);
+	if (kind == ASK_ELICITATION)
+		return has_questions(request) ? check_questions(response) : jsonrpc_check_form(response);
 	if (wants_permissions(request)) return check_permissions(response);
 	if (is_old(request))
 		return is_old_decision(span_member(result_of(response), "decision"))

@@ -53,27 +53,11 @@ static const struct note {
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* experimentalApi: the members and methods without it are a part of those with it. */
-static void put_initialize(struct buf *b, const char *id) {
-	jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, "initialize",
-						"{\"clientInfo\":{\"name\":\"plenum\",\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION
-						"\"},\"capabilities\":{\"experimentalApi\":true}}");
-}
-
 /* Append the members of an object but these (with `only`: these alone), each with a comma before it. */
 static void put_members(struct buf *b, struct span object, const char *const *names, bool only) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object, &at, &key, &value);)
 		if (span_is_one_of(key, names) == only) span_put_member(b, key, value);
-}
-
-/* The params of the first client's own request, which names the thread; the agent knows the directory of that. */
-static void put_fork(struct buf *o, struct span fork, struct span params) {
-	static const char *const own[] = {"threadId", NULL};
-	buf_puts(o, "{\"threadId\":");
-	buf_put(o, fork.p, fork.n);
-	put_members(o, params, own, false);
-	buf_putc(o, '}');
 }
 
 /* The daemon needs no history: it has the lines, and a client that wants it asks the agent. */
@@ -100,10 +84,15 @@ static void put_thread(struct buf *b, const char *id, const struct dialect_start
 	const char *method = start->conversation ? "thread/resume" : fork.p ? "thread/fork" : "thread/start";
 	memo_set(start->memo, NEW, start->conversation || fork.p ? SPAN_NONE : span_of("true"));
 	struct buf o = BUF_INIT(SIZE_MAX / 4);
-	if (fork.p)
-		put_fork(&o, fork, params);
-	else
+	if (fork.p) { /* the first client's own request names the thread; the agent knows the directory of that */
+		static const char *const own[] = {"threadId", NULL};
+		buf_puts(&o, "{\"threadId\":");
+		buf_put(&o, fork.p, fork.n);
+		put_members(&o, params, own, false);
+		buf_putc(&o, '}');
+	} else {
 		put_params(&o, params, start);
+	}
 	if (!o.failed) jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, method, o.data);
 	b->failed |= o.failed;
 	buf_free(&o);
@@ -155,7 +144,10 @@ enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, con
 			if (!notes[i].thread || !start->conversation) memo_set(start->memo, notes[i].name, SPAN_NONE);
 		if (!start->conversation) memo_set(start->memo, STRICT, SPAN_NONE);
 		memo_set(start->memo, ANEW, SPAN_NONE);
-		put_initialize(b, id);
+		/* experimentalApi: the members and methods without it are a part of those with it. */
+		jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, "initialize",
+							"{\"clientInfo\":{\"name\":\"plenum\",\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION
+							"\"},\"capabilities\":{\"experimentalApi\":true}}");
 		return STEP_SENT;
 	case 1:
 		if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
