@@ -144,10 +144,6 @@ static void put_escape(struct buf *b, uint32_t c) {
 		buf_printf(b, "\\u%04x", c);
 }
 
-static void put_bytes(struct buf *b, const char *text, size_t n) {
-	for (size_t i = 0; i < n; i++) buf_printf(b, "\\x%02x", (unsigned char)text[i]);
-}
-
 void str_put_safe(struct buf *b, const char *text, size_t n) {
 	for (size_t i = 0, len; i < n; i += MAX(len, (size_t)1)) {
 		len = str_utf8(text + i, n - i);
@@ -155,7 +151,7 @@ void str_put_safe(struct buf *b, const char *text, size_t n) {
 		if (c >= 0xa0 && str_hides(c))
 			put_escape(b, c);
 		else if (str_hides(c))
-			put_bytes(b, text + i, MAX(len, (size_t)1));
+			for (size_t k = i; k < i + MAX(len, (size_t)1); k++) buf_printf(b, "\\x%02x", (unsigned char)text[k]);
 		else
 			buf_put(b, text + i, len);
 	}

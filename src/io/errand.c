@@ -111,29 +111,15 @@ static int request_file(const void *request, size_t n) {
 	return -1;
 }
 
-/* From the errand's end [1] to ours. */
-static bool answer_socket(int ends[2]) {
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return false;
-	shutdown(ends[0], SHUT_WR);
-	return true;
-}
-
-static enum child_result no_descriptor(struct error *error) {
-	error_set(error, "cannot create a process: %s", strerror(errno));
-	return CHILD_TRANSIENT;
-}
-
-static void listen_to(struct errand *e, struct loop *loop, int fd, int64_t limit) {
-	fd_nonblock(fd);
-	loop_fd_init(&e->fd, loop, fd, on_answer, e);
-	loop_timer_set(&e->timer, loop_fd_want(&e->fd, true, false) ? limit : 0);
-}
-
 /* Make the process. place: its first place. */
 static enum child_result go(struct errand *e, const void *text, size_t n, const char *place, struct error *error) {
 	int answer[2];
 	_cleanup_close_ int request = request_file(text, n);
-	if (request < 0 || !answer_socket(answer)) return no_descriptor(error);
+	if (request < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, answer) < 0) {
+		error_set(error, "cannot create a process: %s", strerror(errno));
+		return CHILD_TRANSIENT;
+	}
+	shutdown(answer[0], SHUT_WR); /* the errand's end is [1] */
 	enum child_result r = child_spawn_errand(e->child, e->owner, e->kind, request, answer[1], &e->streams, error);
 	close(answer[1]);
 	if (r != CHILD_OK) {
@@ -145,7 +131,9 @@ static enum child_result go(struct errand *e, const void *text, size_t n, const 
 	e->child->exited = on_exited;
 	e->child->arg = e;
 	places_out(children_places(e->owner), e->child->pid, place, e->uid);
-	listen_to(e, children_loop(e->owner), answer[0], e->limit);
+	fd_nonblock(answer[0]);
+	loop_fd_init(&e->fd, children_loop(e->owner), answer[0], on_answer, e);
+	loop_timer_set(&e->timer, loop_fd_want(&e->fd, true, false) ? e->limit : 0);
 	return CHILD_OK;
 }
 

@@ -205,10 +205,6 @@ static void arm(struct listener *l, bool on) {
 	if (!loop_fd_want(&l->accept, on && !l->paused, false)) loop_timer_set(&l->backoff, BACKOFF_MS); /* no memory */
 }
 
-static bool out_of_resources(int error) {
-	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 /* A peer without a watch could not be trusted, so a connection waits for two free descriptors. */
 static bool have_spare(struct listener *l) {
 	if (l->spare < 0) l->spare = eventfd(0, EFD_CLOEXEC);
@@ -240,7 +236,7 @@ static void on_accept(void *arg, bool readable, bool writable) {
 		uint64_t now = peer_now();
 		int fd = have_spare(l) ? accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 		if (fd < 0 && errno == EAGAIN) l->quiet = now;
-		if (fd < 0 && out_of_resources(errno)) {
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			tell_shortage(l, errno);
 			arm(l, false);
 			loop_timer_set(&l->backoff, BACKOFF_MS);

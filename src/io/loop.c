@@ -14,7 +14,6 @@ struct loop {
 	struct event_base *base;
 	struct list urgent, first, tasks, free;
 	struct list late, late_timers; /* they were ready when a turn was over */
-	bool late_timer;               /* one has run when this turn was over */
 	unsigned turn, served;         /* turns; callbacks of them that were late */
 	bool stop;
 	int64_t began; /* when this turn began, us; 0: it waits for the kernel */

@@ -42,11 +42,6 @@ struct places {
 
 /* --- where -------------------------------------------------------------------------------------------------------- */
 
-static bool is_within(const char *path, const char *folder) {
-	size_t n = strlen(folder);
-	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
-}
-
 /* The list is cached for a while, for many lookups in a row. */
 static const char *mounts(struct places *p) {
 	if (p->mounts.data && now_ms() - p->mounts_at < MOUNTS_MS) return p->mounts.data;
@@ -96,7 +91,9 @@ static const char *mount_once(struct places *p, const char *place, char **mount,
 
 /* The root matches nothing below it, and no place matches nothing. */
 static bool is_at(const char *path, const char *place) {
-	return !*place || strcmp(place, "/") == 0 ? strcmp(path, place) == 0 : is_within(path, place);
+	size_t n = strlen(place);
+	if (!n || strcmp(place, "/") == 0) return strcmp(path, place) == 0;
+	return strncmp(path, place, n) == 0 && (path[n] == 0 || path[n] == '/' || place[n - 1] == '/');
 }
 
 static bool is_slow(const struct process *o, int64_t now) {

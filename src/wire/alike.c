@@ -18,12 +18,6 @@ struct work {
 	int depth;
 };
 
-static bool take(struct work *w, size_t n) {
-	if (n > w->left) return false;
-	w->left -= n;
-	return true;
-}
-
 static bool same_string(struct span a, struct span b) {
 	size_t n, m;
 	if (span_same(a, b)) return true;
@@ -69,13 +63,6 @@ static bool same_order(struct span a, struct span b, size_t *n_a, size_t *n_b) {
 		*n_a += more_a;
 		*n_b += more_b;
 	}
-}
-
-static bool in_order(struct work *w, struct span a, struct span b) {
-	struct span key, x, y;
-	for (size_t i = 0, k = 0; span_next_member(a, &i, &key, &x) && span_next_member(b, &k, &key, &y);)
-		if (!value(w, x, y)) return false;
-	return true;
 }
 
 /* A member of an object. The text of a key with escapes is owned. */
@@ -131,13 +118,17 @@ static bool same_members(struct work *w, struct span a, struct span b, size_t n)
 
 static bool object(struct work *w, struct span a, struct span b) {
 	size_t n, m;
-	if (same_order(a, b, &n, &m)) return in_order(w, a, b);
-	return n == m && same_members(w, a, b, n);
+	if (!same_order(a, b, &n, &m)) return n == m && same_members(w, a, b, n);
+	struct span key, x, y;
+	for (size_t i = 0, k = 0; span_next_member(a, &i, &key, &x) && span_next_member(b, &k, &key, &y);)
+		if (!value(w, x, y)) return false;
+	return true;
 }
 
 static bool value(struct work *w, struct span a, struct span b) {
 	bool same = false;
-	if (!a.n || !b.n || w->depth >= DEPTH_MAX || !take(w, a.n + b.n)) return false;
+	if (!a.n || !b.n || w->depth >= DEPTH_MAX || a.n + b.n > w->left) return false;
+	w->left -= a.n + b.n;
 	w->depth++;
 	if (span_same(a, b))
 		same = true;

@@ -59,10 +59,10 @@ static void rename_subtypes(struct disown *d, struct span object) {
 		if (is_subtype(key) && is_name(value)) disown_rename(d, value);
 }
 
-static void rename_keys(struct disown *d, struct span object, const char *name) {
+static void rename_keys(struct disown *d, struct span object) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object, &at, &key, &value);)
-		if (span_spells(key, name, true)) disown_rename(d, key);
+		if (span_spells(key, "plenum", true)) disown_rename(d, key);
 }
 
 struct chunk disown_line(struct chunk line) {
@@ -81,7 +81,7 @@ static void rename_in_response(struct disown *d, struct span response, bool init
 	bool failed = !span_equals(span_member(response, "subtype"), "success");
 	for (size_t at = 0; span_next_member(response, &at, &key, &value);) {
 		if (failed && span_spells(key, "code", true)) disown_rename(d, key);
-		if (initialize && span_spells(key, "response", true)) rename_keys(d, value, "plenum");
+		if (initialize && span_spells(key, "response", true)) rename_keys(d, value);
 	}
 }
 

@@ -59,20 +59,15 @@ void lengths_free(struct lengths *l) {
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
-/* Without memory no value is known: the line is read as a short one. */
-static void give_up(struct lengths *l) {
-	free(l->values);
-	l->values = NULL;
-	l->n_values = 0;
-	l->over = true;
-}
-
 static bool put_value(struct lengths *l, const char *from, size_t n) {
 	if (l->n_values == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 256;
 		struct value *more = realloc(l->values, cap * sizeof *more);
-		if (!more) {
-			give_up(l);
+		if (!more) { /* no value is known: the line is read as a short one */
+			free(l->values);
+			l->values = NULL;
+			l->n_values = 0;
+			l->over = true;
 			return false;
 		}
 		l->values = more;
@@ -107,15 +102,11 @@ static void closed(struct lengths *l, const char *at) {
 	if (v->n < l->least) l->n_values--;
 }
 
-static void count_string(struct lengths *l) {
-	uint32_t *n = l->depth == 1 ? &l->strings : NULL;
-	if (l->depth > 1 && is_remembered(l->depth - 1)) n = &l->values[l->open[l->depth - 2]].strings;
-	if (n && *n < UINT32_MAX && !l->checked) ++*n;
-}
-
 static void string_ended(struct lengths *l, const char *at) {
 	size_t n = (size_t)(at - l->string) + 1;
-	count_string(l);
+	uint32_t *strings = l->depth == 1 ? &l->strings : NULL;
+	if (l->depth > 1 && is_remembered(l->depth - 1)) strings = &l->values[l->open[l->depth - 2]].strings;
+	if (strings && *strings < UINT32_MAX && !l->checked) ++*strings;
 	if (n >= l->least && is_remembered(l->depth)) (void)put_value(l, l->string, n);
 }
 

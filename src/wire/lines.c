@@ -239,14 +239,6 @@ static bool settle(struct lines *l) {
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
-static enum lines_result long_line(struct lines *l, struct chunk *line, size_t *size) {
-	l->skip_done = false;
-	*line = l->head;
-	l->head = CHUNK_NONE;
-	*size = l->skipped;
-	return LINES_LONG;
-}
-
 /* A view of an over-long line's head would keep all of it in memory. */
 static enum lines_result hand_out(const struct lines *l, struct chunk *line, size_t *size) {
 	*size = line->len - 1;
@@ -312,7 +304,13 @@ enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size) 
 		l->back = CHUNK_NONE;
 		return LINES_LINE;
 	}
-	if (l->skip_done) return long_line(l, line, size);
+	if (l->skip_done) {
+		l->skip_done = false;
+		*line = l->head;
+		*size = l->skipped;
+		l->head = CHUNK_NONE;
+		return LINES_LONG;
+	}
 	if (l->batch.data) return cut_batch(l, line, size);
 	if (l->block && !l->owned && !settle(l)) return LINES_OOM;
 	if (l->batch.data) return cut_batch(l, line, size);

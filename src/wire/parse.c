@@ -33,12 +33,6 @@ size_t parse_needs(const char *text, size_t n) {
 	return sum;
 }
 
-static bool have(size_t bytes) {
-	void *volatile p = malloc(bytes); /* volatile: a compiler may remove an unused allocation */
-	free(p);
-	return p != NULL;
-}
-
 static void *need(size_t n) {
 	void *p = malloc(n);
 	if (!p) log_no_memory(); /* cannot be: it was there */
@@ -47,7 +41,9 @@ static void *need(size_t n) {
 
 json_t *parse_json(const char *text, size_t n, size_t flags, struct parse_error *error) {
 	json_error_t why;
-	*error = (struct parse_error){.no_memory = !have(parse_needs(text, n))};
+	void *volatile probe = malloc(parse_needs(text, n)); /* volatile: a compiler may remove an unused allocation */
+	*error = (struct parse_error){.no_memory = !probe};
+	free(probe);
 	if (error->no_memory) {
 		snprintf(error->text, sizeof error->text, "out of memory");
 		return NULL;
