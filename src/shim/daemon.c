@@ -92,10 +92,11 @@ static char *read_config(const char *path, size_t *n) {
 
 /* A value of --mcp-config is JSON, or the name of a file with it, as for the CLI:
  * {"mcpServers":{"name":{"type":"sdk",...},...}} */
-static void put_sdk_servers(void *ctx, const char *config) {
+static bool put_sdk_servers(void *ctx, const struct options_value *v) {
 	struct buf *b = ctx;
-	struct span text = span_of(config), key, value;
-	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(config, &text.n);
+	struct span text = span_of(v->text), key, value;
+	if (!options_is_flag(v, "--mcp-config")) return true;
+	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(v->text, &text.n);
 	if (file) text.p = file;
 	struct span servers = valid_span(text) ? span_member(text, "mcpServers") : SPAN_NONE;
 	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
@@ -106,6 +107,7 @@ static void put_sdk_servers(void *ctx, const char *config) {
 		if (b->data[b->len - 1] != '[') buf_putc(b, ',');
 		str_put_json(b, name, len);
 	}
+	return true;
 }
 
 static void put_start(struct buf *b, const struct options *o) {
@@ -149,7 +151,7 @@ bool daemon_attach_line(struct buf *b, const struct options *o, const char *requ
 	if (!o->rpc) {
 		put_key(b, "mcp_servers");
 		buf_putc(b, '[');
-		if (!b->failed) options_mcp_configs(o, put_sdk_servers, b);
+		if (!b->failed) options_each_value(o, put_sdk_servers, b);
 		buf_putc(b, ']');
 		put_bool(b, "approve", o->approve);
 		if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);

@@ -203,15 +203,6 @@ bool options_take_prompt(struct options *o) {
 	return true;
 }
 
-void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx) {
-	char **word = o->argv;
-	for (struct flag f; (word = next_flag(word, &f));) {
-		if (!named(&f, "--mcp-config") || !f.value) continue;
-		each(ctx, f.value);
-		for (size_t i = 0; i < f.n_more; i++) each(ctx, f.more[i]);
-	}
-}
-
 bool options_is_flag(const struct options_value *v, const char *name) {
 	return strlen(name) == v->flag_len && memcmp(v->flag, name, v->flag_len) == 0;
 }

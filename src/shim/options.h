@@ -45,9 +45,6 @@ void options_read(struct options *o, char **argv, char **env);
  * as long as the process. False: no memory. */
 bool options_take_prompt(struct options *o);
 
-/* Call each() with every value of --mcp-config (JSON text or a file name), in order. */
-void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx);
-
 /* A value of a flag: the word of the command line that it is, or is joined to with `=`. */
 struct options_value {
 	const char *flag;

@@ -32,17 +32,14 @@ static const char *next_word(const char *word, const char *end) {
 	return word < end ? word : NULL;
 }
 
-static bool begins_with(char *const *argv, const char *word, const char *end) {
-	for (; word; word = next_word(word, end), argv++)
-		if (!*argv || strcmp(*argv, word) != 0) return false;
-	return true;
-}
-
 /* The words from here to the end are part of argv. */
 static bool is_part(char *const *argv, const char *word, const char *end) {
 	if (!word) return !*argv;
-	for (; *argv; argv++)
-		if (begins_with(argv, word, end)) return true;
+	for (; *argv; argv++) {
+		const char *next = word;
+		for (char *const *at = argv; next && *at && strcmp(*at, next) == 0; at++) next = next_word(next, end);
+		if (!next) return true;
+	}
 	return false;
 }
 
