@@ -256,18 +256,16 @@ static struct due *due_of(struct attention *a, const char *session, enum alert_k
 	return add_due(a, session, kind);
 }
 
-static bool set_due(struct due *d, const struct alert *alert) {
-	forget(d);
-	d->request = str_dup(alert->request);
-	d->tool = str_dup(alert->tool);
-	d->summary = str_dup(alert->summary);
-	d->waits = !d->request == !alert->request && !d->tool == !alert->tool && d->summary;
-	return d->waits;
-}
-
 void attention_call(struct attention *a, const struct session *s, const struct alert *alert) {
 	struct due *d = due_of(a, s->name, alert->kind);
-	if (!d || !set_due(d, alert)) {
+	if (d) {
+		forget(d);
+		d->request = str_dup(alert->request);
+		d->tool = str_dup(alert->tool);
+		d->summary = str_dup(alert->summary);
+		d->waits = !d->request == !alert->request && !d->tool == !alert->tool && d->summary;
+	}
+	if (!d || !d->waits) {
 		log_warn("%s: out of memory", keys[alert->kind]);
 		return;
 	}

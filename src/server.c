@@ -105,11 +105,6 @@ static const char *on_keep(struct router *r, const struct session *s, struct err
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
 
-static bool may_connect(const struct server *srv, const struct peer *peer, int fd) {
-	if (peer->uid == geteuid() || peer->uid == 0) return true;
-	return access_allows_peer(&srv->settings->allow, peer, fd);
-}
-
 /* Watch the process of a new client; refuse the client without a descriptor for that, because it could answer
  * nothing. */
 static bool watch_peer(struct server *srv, int conn, const struct peer *peer, struct watch **watch,
@@ -147,7 +142,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	struct server *srv = arg;
 	struct router *r = srv->router;
 	struct error why;
-	if (!may_connect(srv, peer, fd)) {
+	if (peer->uid != geteuid() && peer->uid != 0 && !access_allows_peer(&srv->settings->allow, peer, fd)) {
 		if (srv->strangers++ % REFUSED_LOG_EVERY == 0)
 			log_warn("refused a connection of uid %u, pid %d (allow_uids, allow_groups)", peer->uid, peer->pid);
 		close(fd);

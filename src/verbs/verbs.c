@@ -686,10 +686,6 @@ static void verb_rename(struct request *q) {
 
 /* --- lost guards ------------------------------------------------------------------------------------------------- */
 
-static void clear_session(struct request *q, struct session *s, struct buf *cleared) {
-	if (owners_clear_lost(s, q->client)) reply_item(cleared, s->name);
-}
-
 static void verb_clear_lost(struct request *q) {
 	struct router *r = q->router;
 	bool all = json_is_true(json_object_get(q->body, "daemon")), was = r->guards_lost;
@@ -708,10 +704,11 @@ static void verb_clear_lost(struct request *q) {
 			log_warn("client %llu: new sessions may run tools again, as nothing was lost",
 					 (unsigned long long)q->client->id);
 		r->guards_lost = false;
-		for (s = r->sessions; s; s = s->hh.next) clear_session(q, s, &b);
+		for (s = r->sessions; s; s = s->hh.next)
+			if (owners_clear_lost(s, q->client)) reply_item(&b, s->name);
 		r->events->changed(r);
-	} else {
-		clear_session(q, s, &b);
+	} else if (owners_clear_lost(s, q->client)) {
+		reply_item(&b, s->name);
 	}
 	reply_end_list(&b);
 	notice_flag(&b, "daemon", all && was);
