@@ -263,23 +263,21 @@ static void put_client(struct buf *b, const struct client *c) {
 	reply_end_entry(b, from);
 }
 
-static void put_prompt(struct buf *b, const struct prompt *p) {
-	static const char *const states[] = {"held", "sent", "taken", "done"};
-	size_t from = b->len;
-	notice_text(b, "uuid", p->uuid);
-	notice_text(b, "state", states[p->state]);
-	notice_text(b, "name", p->name);
-	notice_number(b, "uid", p->uid);
-	notice_number(b, "client", (int64_t)p->client);
-	notice_number(b, "since_ms", now_ms() - p->since);
-	reply_end_entry(b, from);
-}
-
 static void put_queue(struct buf *b, const struct session *s, bool held_only) {
+	static const char *const states[] = {"held", "sent", "taken", "done"};
 	struct prompt *p;
 	reply_begin_list(b, "prompts");
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (!held_only || p->state == PROMPT_HELD) put_prompt(b, p);
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		size_t from = b->len;
+		if (held_only && p->state != PROMPT_HELD) continue;
+		notice_text(b, "uuid", p->uuid);
+		notice_text(b, "state", states[p->state]);
+		notice_text(b, "name", p->name);
+		notice_number(b, "uid", p->uid);
+		notice_number(b, "client", (int64_t)p->client);
+		notice_number(b, "since_ms", now_ms() - p->since);
+		reply_end_entry(b, from);
+	}
 	reply_end_list(b);
 }
 
@@ -346,13 +344,6 @@ static void status_session(struct request *q) {
 	reply(q, &b);
 }
 
-static size_t count_open(const struct request *q) {
-	struct trust_view view = trust_view(q->router, q->client);
-	size_t n = 0;
-	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += trust_view_has(&view, s);
-	return n;
-}
-
 static void put_profile(struct buf *b, struct router *r, const struct profile *p) {
 	size_t from = b->len;
 	notice_text(b, "name", p->name);
@@ -368,6 +359,8 @@ static void status_daemon(struct request *q) {
 	struct router *r = q->router;
 	struct trust_view view = trust_view(r, q->client);
 	struct client *c;
+	size_t sessions = 0;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) sessions += trust_view_has(&view, s);
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	notice_text(&b, "version", PLENUM_VERSION);
 	notice_number(&b, "pid", getpid());
@@ -375,7 +368,7 @@ static void status_daemon(struct request *q) {
 	notice_text(&b, "state_dir", host(r)->state_dir);
 	notice_text(&b, "default_profile", default_profile(q));
 	notice_number(&b, "started_ms", host(r)->started_ms);
-	notice_number(&b, "sessions", (int64_t)count_open(q));
+	notice_number(&b, "sessions", (int64_t)sessions);
 	notice_number(&b, "decisions", (int64_t)r->decisions);
 	notice_number(&b, "bad_lines", (int64_t)r->bad_lines);
 	notice_number(&b, "rss", (int64_t)proc_rss(getpid()));
@@ -760,15 +753,16 @@ static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
 	struct trust_view view = trust_view(r, q->client);
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
-	size_t pending = 0, children = 0, attachments = 0, tape = 0;
+	size_t sessions = 0, pending = 0, children = 0, attachments = 0, tape = 0;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		if (!trust_view_has(&view, s)) continue;
+		sessions++;
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
 			turns += s->turns.count;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
 	struct buf b = NOTICE_INIT;
-	notice_number(&b, "sessions", (int64_t)count_open(q));
+	notice_number(&b, "sessions", (int64_t)sessions);
 	notice_number(&b, "children", (int64_t)children);
 	notice_number(&b, "warm", (int64_t)warm_running(r->warm));
 	notice_number(&b, "clients", (int64_t)r->n_clients);
