@@ -566,13 +566,13 @@ static int resume(struct server *srv) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-static char *choose_path(struct server *srv, int inherited) {
+static char *choose_path(struct server *srv) {
 	char path[PATH_SOCKET_MAX + 1];
 	const char *why, *named = srv->options->socket ? srv->options->socket : srv->settings->socket;
-	if (inherited >= 0) {
+	if (srv->inherited >= 0) {
 		struct sockaddr_un at = {0};
 		socklen_t len = sizeof at;
-		if (getsockname(inherited, (struct sockaddr *)&at, &len) < 0 || at.sun_path[0] != '/') return NULL;
+		if (getsockname(srv->inherited, (struct sockaddr *)&at, &len) < 0 || at.sun_path[0] != '/') return NULL;
 		return strndup(at.sun_path, sizeof at.sun_path);
 	}
 	if (named) return strdup(named);
@@ -596,14 +596,14 @@ static void advise_on_path(struct server *srv) {
 /* Lock the place of the socket; no client can connect yet. */
 static int claim_place(struct server *srv) {
 	struct error error;
-	int inherited = srv->inherited;
-	_cleanup_free_ char *path = choose_path(srv, inherited);
+	_cleanup_free_ char *path = choose_path(srv);
 	mode_t mode = srv->settings->allow.n_uids || srv->settings->allow.n_gids ? 0666 : 0600;
 	if (!path) return EX_CANTCREAT;
-	enum listen_result r = listen_claim(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, &error);
+	enum listen_result r = listen_claim(&srv->listener, srv->loop, path, srv->inherited, mode, on_accepted, srv,
+										&error);
 	if (r != LISTEN_OK) {
 		log_error("%s", error.text);
-		if (r != LISTEN_RUNNING && inherited < 0) advise_on_path(srv);
+		if (r != LISTEN_RUNNING && srv->inherited < 0) advise_on_path(srv);
 		return r == LISTEN_RUNNING ? EX_UNAVAILABLE : EX_CANTCREAT;
 	}
 	srv->host.socket_path = listen_path(srv->listener);

@@ -95,19 +95,16 @@ int peer_holds(int conn, pid_t pid) {
 
 /* --- its process -------------------------------------------------------------------------------------------------- */
 
-/* With its pidfd open the number is its own: what /proc says now is said of it, if it lives afterwards. */
-static int check(int conn, pid_t pid, uint64_t since) {
-	uint64_t start;
-	if (!proc_stat(pid, NULL, NULL, &start)) return ESTALE;
-	if (start < since) return 0;
-	int held = peer_holds(conn, pid);
-	return held > 0 ? 0 : held == 0 ? ESRCH : ESTALE;
-}
-
 int peer_pidfd_by_number(int conn, const struct peer *peer, uint64_t since) {
+	uint64_t start;
 	_cleanup_close_ int fd = fd_pidfd(peer->pid);
 	if (fd < 0) return -1;
-	int number = check(conn, peer->pid, since);
+	/* With its pidfd open the number is its own: what /proc says now is said of it, if it lives afterwards. */
+	int number = proc_stat(peer->pid, NULL, NULL, &start) ? 0 : ESTALE;
+	if (!number && start >= since) {
+		int held = peer_holds(conn, peer->pid);
+		number = held > 0 ? 0 : held == 0 ? ESRCH : ESTALE;
+	}
 	if (number || !fd_pidfd_alive(fd)) {
 		errno = number ? number : ESRCH;
 		return -1;

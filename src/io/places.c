@@ -139,19 +139,16 @@ enum places_state places_look(struct places *p, const char *place, uid_t uid) {
 
 /* --- turns -------------------------------------------------------------------------------------------------------- */
 
-static size_t count_of(const struct places *p, uid_t uid) {
-	const struct process *o;
-	size_t n = 0;
-	LIST_FOR_EACH (o, &p->processes, const struct process, node) n += o->uid == uid && !o->left;
-	return n;
-}
-
 /* Return the next one to start, with its *state. */
 static struct places_turn *next_turn(struct places *p, enum places_state *state) {
+	const struct process *o;
 	struct places_turn *t, *best = NULL, *last = NULL, *full = NULL;
 	size_t fewest = 0, n = 0;
 	LIST_FOR_EACH (t, &p->turns, struct places_turn, node) {
-		if (!last || last->uid != t->uid) n = count_of(p, t->uid);
+		if (!last || last->uid != t->uid) {
+			n = 0;
+			LIST_FOR_EACH (o, &p->processes, const struct process, node) n += o->uid == t->uid && !o->left;
+		}
 		last = t;
 		if (best && n >= fewest) continue;
 		if (full && full->uid == t->uid && strcmp(full->place, t->place) == 0) continue; /* many of one kind */

@@ -221,24 +221,19 @@ struct lengths *lengths_of_copy(const char *at, size_t cut, struct chunk copy) {
 	return c;
 }
 
-/* Readers go forward: most values lie between the same two long ones. */
-static size_t search(struct lengths *l, const char *p) {
-	size_t from = 0, to = l->n_values, next = l->next_value;
-	bool hit = (next == 0 || l->values[next - 1].from < p) && (next == l->n_values || l->values[next].from >= p);
-	if (hit) return next;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		if (l->values[middle].from < p)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return l->next_value = from;
-}
-
 /* Return the value that begins at this byte of a line, or NULL. */
 static const struct value *value_at(struct lengths *l, const char *from) {
-	size_t i = search(l, from);
+	size_t low = 0, high = l->n_values, i = l->next_value;
+	/* Readers go forward: most values lie between the same two long ones. */
+	bool hit = (i == 0 || l->values[i - 1].from < from) && (i == l->n_values || l->values[i].from >= from);
+	while (!hit && low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (l->values[middle].from < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!hit) i = l->next_value = low;
 	return i < l->n_values && l->values[i].from == from ? &l->values[i] : NULL;
 }
 
