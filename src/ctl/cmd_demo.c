@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -287,10 +288,16 @@ static int play(struct demo *d) {
 	return made && d->asked && d->success ? CTL_OK : CTL_REFUSED;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
+	(void)st, (void)type, (void)at;
+	return remove(path);
+}
+
 static void demo_end(struct demo *d) {
 	plenum_close(d->window.p);
 	plenum_close(d->phone.p);
-	if (*d->folder && !find_remove_tree(d->folder)) ctl_say("%s: cannot be removed", d->folder);
+	if (*d->folder && nftw(d->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+		ctl_say("%s: cannot be removed", d->folder);
 	free(d->plenumd);
 	free(d->agent);
 }

@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,15 +72,4 @@ char *find_output(const char *const argv[], int *status) {
 	if (ran) return text;
 	free(text);
 	return NULL;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
-	(void)st;
-	(void)type;
-	(void)at;
-	return remove(path);
-}
-
-bool find_remove_tree(const char *folder) {
-	return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0;
 }

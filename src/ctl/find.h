@@ -15,4 +15,3 @@ char *find_program(const char *name);
 /* Run a program (argv[0] as execvp(3), argv ends with NULL), and return its output on stdout and stderr, at most
  * 64 KiB, with its wait status. The caller frees; NULL: it could not be run. */
 char *find_output(const char *const argv[], int *status);
-bool find_remove_tree(const char *folder); /* like rm -r; does not follow symbolic links */
