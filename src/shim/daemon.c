@@ -95,7 +95,7 @@ static char *read_config(const char *path, size_t *n) {
 static bool put_sdk_servers(void *ctx, const struct options_value *v) {
 	struct buf *b = ctx;
 	struct span text = span_of(v->text), key, value;
-	if (!options_is_flag(v, "--mcp-config")) return true;
+	if (!options_is_mcp_config(v)) return true;
 	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(v->text, &text.n);
 	if (file) text.p = file;
 	struct span servers = valid_span(text) ? span_member(text, "mcpServers") : SPAN_NONE;

@@ -207,6 +207,10 @@ bool options_is_flag(const struct options_value *v, const char *name) {
 	return strlen(name) == v->flag_len && memcmp(v->flag, name, v->flag_len) == 0;
 }
 
+bool options_is_mcp_config(const struct options_value *v) {
+	return options_is_flag(v, "--mcp-config");
+}
+
 bool options_each_value(const struct options *o, bool (*each)(void *ctx, const struct options_value *v), void *ctx) {
 	char **word = o->argv;
 	for (struct flag f; (word = next_flag(word, &f));) {

@@ -55,5 +55,7 @@ struct options_value {
 };
 
 bool options_is_flag(const struct options_value *v, const char *name);
+/* Return true for a value of --mcp-config: JSON text or a file name. */
+bool options_is_mcp_config(const struct options_value *v);
 /* Call each() with each value of each flag, in order, until it returns false. Return its last answer. */
 bool options_each_value(const struct options *o, bool (*each)(void *ctx, const struct options_value *v), void *ctx);
