@@ -21,24 +21,22 @@ static json_t *need(json_t *value) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Copy an escape, or mark it if it is a lone surrogate. Return the bytes used. */
+/* Copy an escape; replace a lone surrogate by its mark. Return the bytes used. */
 static size_t put_escape(struct buf *b, const char *p, size_t left) {
 	char text[13] = "";
 	unsigned hi = 0, lo = 0;
 	memcpy(text, p, MIN(left, sizeof text - 1));
 	bool half = sscanf(text, "\\u%4x\\u%4x", &hi, &lo) > 0 && hi >> 11 == 0x1B; /* NOLINT(cert-err34-c) */
 	bool pair = half && hi < 0xDC00 && lo >> 10 == 0x37;
-	size_t n = pair ? 12 : MIN(left, (size_t)2);
-	if (!half || pair) {
+	size_t n = pair ? 12 : half ? 6 : MIN(left, (size_t)2);
+	if (half && !pair)
+		buf_printf(b, "\\u%04x\\u%04x", 0xDBFC | (hi >> 10 & 1), 0xDC00 | (hi & 0x3FF));
+	else
 		buf_put(b, p, n);
-		return n;
-	}
-	unsigned c = MARK + (hi & 0x7FF);
-	buf_printf(b, "\xF4%c%c%c", (int)(0x80 | (c >> 12 & 63)), (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
-	return 6;
+	return n;
 }
 
-/* Copy a number in range; replace another by a real in range. */
+/* Copy a number; replace one out of range by a real in range. */
 static size_t put_number(struct buf *b, const char *p, size_t left) {
 	size_t n = 0;
 	while (n < left && p[n] && strchr("+-.eE0123456789", p[n])) n++;
@@ -81,35 +79,22 @@ enum js_result js_parse(const char *p, size_t n, json_t **value) {
 
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
-/* Return the length of a character printed as an escape, as by JSON.stringify: the marks, U+2028 and U+2029. */
-static size_t special(const unsigned char *p, const unsigned char *end, unsigned *c) {
-	if (end - p >= 4 && p[0] == 0xF4 && p[1] == 0x8F && p[2] >= 0x80 && p[2] < 0xA0) {
-		*c = 0xD800 + ((unsigned)(p[2] & 0x1F) << 6 | (p[3] & 63u));
-		return 4;
-	}
-	if (end - p < 3 || p[0] != 0xE2 || p[1] != 0x80 || (p[2] & 0xFE) != 0xA8) return 0;
-	*c = 0x2000 + (p[2] & 63u);
-	return 3;
-}
-
+/* Printed as escapes: the marks, and U+2028 and U+2029 as by the CLI. */
 char *js_dumps(const json_t *value) {
 	struct buf out = JS_BUF;
-	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-	const char *p = text ? text : "", *end = p + strlen(p), *hit = p;
+	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 	if (!text) js_no_memory();
-	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
-		unsigned c = 0;
-		size_t n = special((const unsigned char *)hit, (const unsigned char *)end, &c);
-		if (!n) continue;
-		buf_put(&out, p, (size_t)(hit - p));
-		buf_printf(&out, "\\u%04x", c);
-		p = hit + n;
-		hit = p - 1;
+	for (const char *p = text; *p;) {
+		size_t plain = strcspn(p, "\xE2\xF4"), n = p[plain] ? str_utf8(p + plain, 4) : 0;
+		uint32_t c = n ? str_char(p + plain, n) : 0;
+		bool mark = c >= MARK && c < MARK + 0x800, special = mark || c == 0x2028 || c == 0x2029;
+		buf_put(&out, p, special ? plain : plain + n);
+		if (special) buf_printf(&out, "\\u%04x", mark ? c - MARK + 0xD800 : c);
+		p += plain + n;
 	}
-	if (p == text) return text;
-	if (!buf_put(&out, p, (size_t)(end - p))) js_no_memory();
-	free(text);
-	return buf_steal(&out, NULL);
+	char *line = buf_steal(&out, NULL);
+	if (!line) js_no_memory();
+	return line;
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------- */
@@ -157,40 +142,29 @@ static json_t *make_argument(struct maker *m) {
 }
 
 static json_t *make_value(struct maker *m) {
-	char key[64], open = *m->p;
-	if (open == '%') {
+	const char *from = m->p++;
+	if (*from == '%') return make_argument(m);
+	if (*from == '{' || *from == '[') {
+		json_t *all = need(*from == '{' ? json_object() : json_array());
+		for (; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
+			const char *key = m->p;
+			size_t n = *from == '{' ? strcspn(key, ":") : 0;
+			if (!key[n]) abort();
+			if (*from == '{') m->p += n + 1;
+			json_t *value = make_value(m); /* NOLINT(misc-no-recursion): templates are constants */
+			if (*from == '[')
+				js_add(all, value);
+			else if (value)
+				json_object_setn_new(all, key, n, value);
+		}
 		m->p++;
-		return make_argument(m);
+		return all;
 	}
-	if (open != '{' && open != '[') {
-		const char *from = m->p;
-		size_t n = strcspn(from, ",}]");
-		m->p += n;
-		if (open == '$') {
-			memcpy(key, from + 1, MIN(n, sizeof key) - 1);
-			key[MIN(n, sizeof key) - 1] = 0;
-			return json_incref(js_at(m->of, key));
-		}
-		if (strchr("-0123456789", open)) return json_integer(strtoll(from, NULL, 10));
-		if (n == 4 && memcmp(from, "null", n) == 0) return json_null();
-		if (n == 4 && memcmp(from, "true", n) == 0) return json_true();
-		return n == 5 && memcmp(from, "false", n) == 0 ? json_false() : js_text(from, n);
-	}
-	json_t *all = need(open == '{' ? json_object() : json_array());
-	for (m->p++; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
-		if (!*m->p) abort();
-		if (open == '[') {
-			js_add(all, make_value(m));
-			continue;
-		}
-		size_t n = MIN(strcspn(m->p, ":"), sizeof key - 1);
-		memcpy(key, m->p, n);
-		key[n] = 0;
-		m->p += n + 1;
-		js_put(all, key, make_value(m)); /* NOLINT(misc-no-recursion): templates are constants */
-	}
-	m->p++;
-	return all;
+	size_t n = strcspn(from, ",}]");
+	m->p = from + n;
+	if (*from == '$') return json_incref(js_at(m->of, from + 1));
+	json_t *constant = strchr("-0123456789nft", *from) ? json_loadb(from, n, JSON_DECODE_ANY, NULL) : NULL;
+	return constant ? constant : js_text(from, n);
 }
 
 json_t *js_vmake(const json_t *of, const char *format, va_list ap) {
@@ -276,9 +250,9 @@ void js_replace(char **to, const char *text) {
 /* ---- reading values -------------------------------------------------------------------------------------------- */
 
 json_t *js_at(const json_t *obj, const char *path) {
-	size_t n = strcspn(path, ".");
-	for (; path[n]; path += n + 1, n = strcspn(path, ".")) obj = json_object_getn(obj, path, n);
-	return json_object_get(obj, path);
+	size_t n;
+	for (; path[n = strcspn(path, ".,}]")] == '.'; path += n + 1) obj = json_object_getn(obj, path, n);
+	return json_object_getn(obj, path, n);
 }
 
 const char *js_get(const json_t *obj, const char *key) {
