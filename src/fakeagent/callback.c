@@ -93,17 +93,18 @@ static void read_answer(json_t *o, const struct query *q, const char *event) {
 	}
 }
 
-json_t *callback_run(const char *event, const char *match, json_t *extra, const char *tool_use_id) {
+json_t *callback_run(const char *event, const json_t *use, json_t *extra) {
 	struct list asked = LIST_SELF(asked);
 	struct query *q;
 	json_t *o = js_make("{context:[]}");
 	_cleanup_json_ json_t *entries = json_incref(json_object_get(table, event)), *more = extra, *made = js_uuid();
 	if (!json_array_size(entries)) return o;
-	_cleanup_json_ json_t *input = js_make("{session_id:%s,transcript_path:%o,cwd:%w,permission_mode:%s,"
-										   "hook_event_name:%s}",
+	_cleanup_json_ json_t *input = js_view(use,
+										   "{session_id:%s,transcript_path:%o,cwd:%w,permission_mode:%s,"
+										   "hook_event_name:%s,tool_name:$name,tool_input:$input}",
 										   agent.id, conversation_path(), agent.mode, event);
 	json_object_update(input, more);
-	ask_all(entries, event, match, input, tool_use_id ? tool_use_id : json_string_value(made), &asked);
+	ask_all(entries, event, js_get(use, "name"), input, use ? js_get(use, "id") : json_string_value(made), &asked);
 	while ((q = LIST_TOP(&asked, struct query, mark))) {
 		list_del(&q->mark);
 		query_wait(q);

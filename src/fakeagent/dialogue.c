@@ -69,8 +69,7 @@ static void print_init(void) {
 /* The model has stopped; a Stop hook may continue the turn. */
 static void maybe_stop(struct turn *t) {
 	_cleanup_json_ json_t *o = callback_run(
-		"Stop", NULL, js_view(t->result, "{stop_hook_active:%b,last_assistant_message:$result}", t->stop_hook_active),
-		NULL);
+		"Stop", NULL, js_view(t->result, "{stop_hook_active:%b,last_assistant_message:$result}", t->stop_hook_active));
 	const char *reason = js_get(o, "reason");
 	end(t, "success", js_true(o, "stop") ? "stop_hook_prevented" : "completed", false);
 	if (js_true(o, "stop") || !js_is(o, "decision", "deny") || agent.aborted) return;
@@ -135,7 +134,7 @@ static void misbehave(void) {
 
 /* Return false if a hook blocks the prompt. */
 static bool submit(struct turn *t) {
-	_cleanup_json_ json_t *o = callback_run("UserPromptSubmit", NULL, js_view(t->moment, "{prompt:$prompt}"), NULL);
+	_cleanup_json_ json_t *o = callback_run("UserPromptSubmit", NULL, js_view(t->moment, "{prompt:$prompt}"));
 	const char *why = js_get(o, "reason") ? js_get(o, "reason") : js_get(o, "stop_reason");
 	json_t *context = json_object_get(o, "context");
 	if (js_is(o, "decision", "deny") || js_true(o, "stop")) {

@@ -159,9 +159,7 @@ static json_t *ask_hooks(const json_t *use, json_t *input) {
 	static const char denied[] = "Denied by a PermissionRequest hook";
 	const char *name = js_get(use, "name");
 	_cleanup_json_ json_t *o = callback_run(
-		"PermissionRequest", name,
-		js_view(use, "{tool_name:$name,tool_input:%O,permission_suggestions:%o}", input, suggest(name, input)),
-		js_get(use, "id"));
+		"PermissionRequest", use, js_make("{tool_input:%O,permission_suggestions:%o}", input, suggest(name, input)));
 	json_t *answer = json_object_get(o, "permission");
 	if (!json_is_object(answer))
 		return js_is(o, "decision", "deny") ? deny(use, js_get(o, "reason") ? js_get(o, "reason") : denied) : NULL;

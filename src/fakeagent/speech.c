@@ -111,8 +111,7 @@ static bool print_block(json_t *block, int index, int64_t slow) {
 	/* The CLI runs it at each flush of its stream; here a block is one flush. */
 	if (whole && text)
 		json_decref(callback_run("MessageDisplay", NULL,
-								 js_make("{message_id:%s,index:%i,final:true,delta:%O}", message.id, index, value),
-								 NULL));
+								 js_make("{message_id:%s,index:%i,final:true,delta:%O}", message.id, index, value)));
 	line(make_message(agent.model, js_make("[%O]", whole ? block : part), NULL), NULL, !whole);
 	if (whole) stop_block();
 	return whole;

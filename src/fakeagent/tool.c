@@ -192,10 +192,8 @@ static void run_allowed(struct batch *b, const json_t *use) {
 	json_t *content = json_object_get(out, "content");
 	bool failed = js_true(out, "failed");
 	if (!failed && !js_true(out, "aborted")) {
-		_cleanup_json_ json_t *o = callback_run(
-			"PostToolUse", js_get(use, "name"),
-			js_view(use, "{tool_name:$name,tool_input:$input,tool_use_id:$id,tool_response:%O}", content),
-			js_get(use, "id"));
+		_cleanup_json_ json_t *o = callback_run("PostToolUse", use,
+												js_view(use, "{tool_use_id:$id,tool_response:%O}", content));
 		if (js_is(o, "decision", "deny") && js_get(o, "reason")) js_add(b->context, js_view(o, "$reason"));
 		take_hooks(b, o);
 	}
@@ -205,10 +203,8 @@ static void run_allowed(struct batch *b, const json_t *use) {
 
 static void run_one(struct batch *b, const json_t *use) {
 	const char *name = js_get(use, "name");
-	_cleanup_json_ json_t *o = callback_run("PreToolUse", name,
-											js_view(use, "{tool_name:$name,tool_input:$input,tool_use_id:$id}"),
-											js_get(use, "id")),
-						  *p = NULL, *allowed = NULL;
+	_cleanup_json_ json_t *o = callback_run("PreToolUse", use, js_view(use, "{tool_use_id:$id}")), *p = NULL,
+						  *allowed = NULL;
 	const char *why = js_get(o, "reason") ? js_get(o, "reason") : "Blocked by hook";
 	if (js_is(o, "decision", "defer")) {
 		js_put(b->end, "deferred", js_view(use, "{id:$id,name:$name,input:$input}"));
