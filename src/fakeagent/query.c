@@ -24,9 +24,9 @@ static void finish(struct query *q, enum query_end end) {
 	q->end = end;
 	poller_cancel(q->timer);
 	q->timer = NULL;
-	if (!q->then) return;
+	if (!q->detached) return;
 	list_del(&q->node);
-	q->then(q);
+	if (q->then) q->then(q);
 	query_free(q);
 }
 
@@ -59,17 +59,12 @@ struct query *query_send(json_t *request, int64_t timeout) {
 	return q;
 }
 
-static void ignore(struct query *q) {
-	(void)q;
-}
-
 void query_then(struct query *q, void (*then)(struct query *q), json_t *arg) {
 	q->of_turn = false;
-	q->then = then ? then : ignore;
+	q->detached = true;
+	q->then = then;
 	q->arg = arg;
-	if (!q->end) return;
-	then(q);
-	query_free(q);
+	if (q->end) finish(q, q->end);
 }
 
 void query_wait(struct query *q) {

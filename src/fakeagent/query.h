@@ -22,7 +22,8 @@ struct query {
 	char id[37];
 	json_t *request, *response;
 	enum query_end end;
-	bool of_turn; /* an interrupt ends it */
+	bool of_turn;  /* an interrupt ends it */
+	bool detached; /* see query_then() */
 	void (*then)(struct query *q);
 	json_t *arg;
 	struct timer *timer;
