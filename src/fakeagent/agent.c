@@ -36,23 +36,27 @@ bool agent_has(const char *fault) {
 	return agent_fault(fault) > 0;
 }
 
-/* Flags without a value, with a required one, and with a list of them. An unknown flag may have one: it is ignored, for
+/* Flags without a value, and with a required one. An unknown flag may have one: it is ignored, for
  * clients of a newer CLI, with the following word unless that begins with a dash. */
 static const char SWITCHES[] = "verbose include-partial-messages replay-user-messages fork-session continue "
 							   "allow-dangerously-skip-permissions acp await-initialize no-session-persistence "
 							   "version help";
 static const char TEXTS[] = "input-format output-format permission-prompt-tool session-id model permission-mode "
 							"mcp-config max-turns scenario compat conversations allowedTools disallowedTools fault";
-static const char LISTS[] = "allowedTools disallowedTools fault";
 static const char *const OTHER_NAMES[][2] = {
 	{"c", "continue"},
 	{"h", "help"},
 	{"r", "resume"},
-	{"allowed-tools", "allowedTools"},
 	{"v", "version"},
-	{"disallowed-tools", "disallowedTools"},
-	{"experimental-acp", "acp"},
 };
+
+const char *agent_flag(const char *name) {
+	return js_get(flags, name);
+}
+
+json_t *agent_list(const char *name) {
+	return json_object_get(flags, name);
+}
 
 /* Add the parts of text; separators inside parentheses do not split. */
 static void put_list(json_t *list, const char *text, const char *separators) {
@@ -82,19 +86,11 @@ static bool read_flag(char ***argv, char **error) {
 	}
 	if (!value && required)
 		*error = str_printf("option '%s <value>' argument missing", word);
-	else if (js_word(name, LISTS))
-		put_list(json_object_get(flags, name), value, js_same(name, "fault") ? "," : ", ");
+	else if (json_is_array(agent_list(name)))
+		put_list(agent_list(name), value, js_same(name, "fault") ? "," : ", ");
 	else if (value)
 		js_put(flags, name, js_string(value));
 	return !*error;
-}
-
-const char *agent_flag(const char *name) {
-	return js_get(flags, name);
-}
-
-json_t *agent_list(const char *name) {
-	return json_object_get(flags, name);
 }
 
 bool agent_read_flags(char **argv, char **error) {
@@ -109,22 +105,16 @@ bool agent_read_flags(char **argv, char **error) {
 		if (**argv == '-' && !read_flag(&argv, error)) return false;
 	}
 	if (agent_flag("compat")) agent.compat = agent_flag("compat");
-	agent.old = strcmp(agent.compat, "2.1.197") == 0;
+	bool old = strcmp(agent.compat, "2.1.197") == 0;
 	agent.rpc = app_server || agent_flag("acp");
+	agent.old = old && !agent.rpc;
 	agent.partial = agent.rpc || agent_flag("include-partial-messages");
 	agent.ask_stdio = agent.rpc || js_is(flags, "permission-prompt-tool", "stdio");
 	agent.replay = !agent.rpc && agent_flag("replay-user-messages");
-	if (!agent.old && strcmp(agent.compat, "2.1.332") != 0)
+	if (!old && strcmp(agent.compat, "2.1.332") != 0)
 		*error = str_printf("--compat knows 2.1.197 and 2.1.332, not '%s'", agent.compat);
 	else if (agent.old && agent_flag("await-initialize"))
 		*error = str_printf("unknown option '--await-initialize'");
-	if (agent.rpc) { /* the agent behind another protocol */
-		agent.old = false;
-		js_merge(flags, js_make("{input-format:stream-json,output-format:stream-json,verbose:%s}", ""));
-		json_object_del(flags, "await-initialize");
-		json_object_del(flags, "continue");
-		json_object_del(flags, "resume");
-	}
 	return !*error;
 }
 
