@@ -239,7 +239,7 @@ static void finish(const json_t *result) {
 	const char *status = cut ? "interrupted" : api ? "failed" : "completed";
 	notify("turn/completed", js_make("{turn:%o}", turn_object(status, error)));
 	JS_EACH (id, my.withdrawn) put_resolved(id.v);
-	js_set(&my.withdrawn, NULL);
+	json_array_clear(my.withdrawn);
 	js_set(&my.tools, NULL);
 	js_set(&my.open_item, NULL);
 	*my.turn = 0;
@@ -287,10 +287,7 @@ static void take_frame(json_t *f) {
 	if (event) take_event(f, event);
 	JS_EACH (block, js_at(f, "message.content")) take_block(block.v, whole);
 	if (js_same(type, "control_request")) ask(f);
-	if (js_same(type, "control_cancel_request")) {
-		if (!my.withdrawn) my.withdrawn = js_make("[]");
-		js_add(my.withdrawn, rpc_withdraw(js_get(f, "request_id")));
-	}
+	if (js_same(type, "control_cancel_request")) js_add(my.withdrawn, rpc_withdraw(js_get(f, "request_id")));
 	if (js_is(f, "subtype", "init")) begin(json_object_get(f, "user_message_uuids"));
 	if (js_is(f, "subtype", "local_command_output"))
 		notify_of_turn("item/agentMessage/delta", js_view(f, "{itemId:huge,delta:$content}"));
@@ -467,5 +464,6 @@ void appserver_start(void) {
 	};
 	js_replace(&my.approval, "on-request");
 	my.prompts = js_make("{}");
+	my.withdrawn = js_make("[]");
 	rpc_speak(&protocol);
 }

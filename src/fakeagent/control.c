@@ -81,10 +81,13 @@ static json_t *set_mode(const json_t *body) {
 										"--dangerously-skip-permissions"));
 }
 
-/* Settings, servers and questions about the session. */
-static json_t *run_other(const char *name, const json_t *body) {
+static json_t *run(const char *name, const json_t *body) {
 	const char *model = js_get(body, "model"), *server = js_get(body, "serverName");
 	int tokens = (int)json_array_size(agent.messages) * 10;
+	if (js_same(name, "initialize")) return initialize(body);
+	if (js_same(name, "interrupt")) return interrupt(body);
+	if (js_same(name, "cancel_async_message")) return cancel_message(body);
+	if (js_same(name, "set_permission_mode")) return set_mode(body);
 	if (js_same(name, "set_model")) {
 		conversation_set_model(js_same(model, "default") ? NULL : model);
 		return unless_old(js_make("{model:%s}", agent.model));
@@ -110,14 +113,6 @@ static json_t *run_other(const char *name, const json_t *body) {
 					  "set_has_subscribers set_max_thinking_tokens"))
 		return NULL;
 	return refuse("unsupported_request", js_printf("Unsupported control request subtype: %s", name));
-}
-
-static json_t *run(const char *name, const json_t *body) {
-	if (js_same(name, "initialize")) return initialize(body);
-	if (js_same(name, "interrupt")) return interrupt(body);
-	if (js_same(name, "cancel_async_message")) return cancel_message(body);
-	if (js_same(name, "set_permission_mode")) return set_mode(body);
-	return run_other(name, body);
 }
 
 /* Print the consequences of a request, after its answer. */

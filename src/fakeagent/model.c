@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#define SPACES " \t\n\v\f\r"
+
 extern char **environ;
 
 struct directive {
@@ -111,31 +113,25 @@ static void leave_grandchild(void) {
 
 /* ---- directives ------------------------------------------------------------------------------------------------ */
 
-static void skip_spaces(struct directive *d) {
-	while (isspace((unsigned char)*d->end)) d->end++;
-}
-
 /* Read an argument: n number, w word, j optional JSON object, t text up to the next @. A JSON object ends at its own
  * brace and may contain `@` and `}`. */
 static bool read_argument(struct directive *d, char kind) {
 	const char *from = d->end;
-	json_error_t err;
-	if (kind == 'j' && *from != '@') {
-		js_set(&d->input, json_loads(from, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err));
-		if (d->input) d->end += err.position;
+	json_error_t err = {0};
+	char *rest;
+	if (kind == 'j') {
+		js_set(&d->input,
+			   *from == '@' ? json_object() : json_loads(from, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err));
+		if (*from != '@' && d->input) d->end += err.position;
 		return d->input;
 	}
-	if (kind == 'j') {
-		js_set(&d->input, json_object());
-		return true;
-	}
-	while (*d->end && *d->end != '@' && (kind == 't' || !isspace((unsigned char)*d->end))) d->end++;
+	d->end += strcspn(from, kind == 't' ? "@" : "@" SPACES);
 	if (kind == 't' ? !*d->end : d->end == from) return false;
-	_cleanup_free_ char *word = strndup(from, (size_t)(d->end - from));
-	char *rest = word;
-	if (kind == 'n') d->number = strtol(word, &rest, 10);
-	if (kind != 'n') js_replace(&d->word, word);
-	return kind != 'n' || !*rest;
+	free(d->word);
+	if (!(d->word = strndup(from, (size_t)(d->end - from)))) js_no_memory();
+	if (kind != 'n') return true;
+	d->number = strtol(d->word, &rest, 10);
+	return !*rest;
 }
 
 /* Return true if the directive is this one, with these arguments and the closing @, where it ends then. */
@@ -144,10 +140,10 @@ static bool is(struct directive *d, const char *name, const char *arguments) {
 	if (strncmp(d->from, name, n) != 0 || isalnum((unsigned char)d->from[n])) return false;
 	d->end = d->from + n;
 	for (; *arguments; arguments++) {
-		skip_spaces(d);
+		d->end += strspn(d->end, SPACES);
 		if (!read_argument(d, *arguments)) return false;
 	}
-	skip_spaces(d);
+	d->end += strspn(d->end, SPACES);
 	return *d->end++ == '@';
 }
 

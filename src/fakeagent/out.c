@@ -11,9 +11,8 @@
 
 static bool gone; /* the reader or a fault has closed stdout */
 static struct buf rest = JS_BUF;
-static size_t off;                      /* written bytes of rest */
-static long lines;                      /* printed lines */
-static long garbage, most, half, piece; /* the faults garbage, close-stdout, die, partial */
+static size_t off; /* written bytes of rest */
+static long lines; /* printed lines */
 static void (*diverted)(json_t *frame);
 static int said;   /* user frames of this turn */
 static long calls; /* of the model */
@@ -25,6 +24,7 @@ static bool waits(void) {
 }
 
 static void flush(void) {
+	long piece = agent_fault("partial");
 	while (waits()) {
 		ssize_t k = write(1, rest.data + off, piece > 0 ? MIN(rest.len - off, (size_t)piece) : rest.len - off);
 		if (k < 0 && errno == EINTR) continue;
@@ -58,10 +58,6 @@ static void finish(void) {
 void out_init(void) {
 	static struct watch watch = {.fd = 1, .prepare = prepare};
 	struct stat st;
-	garbage = agent_fault("garbage");
-	most = agent_fault("close-stdout");
-	half = agent_fault("die");
-	piece = agent_fault("partial");
 	if (fstat(1, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) fd_nonblock(1);
 	poller_add(&watch);
 	atexit(finish);
@@ -76,13 +72,14 @@ void out_die(const char *text) {
 }
 
 void out_line(const char *line, size_t n) {
+	long garbage = agent_fault("garbage"), most = agent_fault("close-stdout");
 	if (gone) return;
 	if (garbage > 0 && lines % garbage == 0)
 		buf_puts(&rest, lines / garbage % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
 	buf_put(&rest, line, n);
 	buf_putc(&rest, '\n');
 	if (rest.failed) js_no_memory();
-	if (half == ++lines) {
+	if (agent_fault("die") == ++lines) {
 		rest.len -= (n + 1) / 2;
 		out_die("");
 	}

@@ -19,16 +19,12 @@ void poller_add(struct watch *w) {
 }
 
 struct timer *poller_after(int64_t ms, poller_fn fn, json_t *arg) {
-	struct timer *t = malloc(sizeof *t), *later;
+	struct timer *t = malloc(sizeof *t);
+	struct list *later = timers.next;
 	if (!t) js_no_memory();
 	*t = (struct timer){.at = now_ms() + ms, .fn = fn, .arg = arg};
-	struct list *before = &timers;
-	LIST_FOR_EACH (later, &timers, struct timer, node) {
-		if (later->at <= t->at) continue;
-		before = &later->node;
-		break;
-	}
-	list_add_tail(before, &t->node);
+	while (later != &timers && LIST_OF(later, struct timer, node)->at <= t->at) later = later->next;
+	list_add_tail(later, &t->node);
 	return t;
 }
 
