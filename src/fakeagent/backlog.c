@@ -26,7 +26,7 @@ void backlog_add(json_t *line) {
 	bool urgent = js_is(line, "priority", "now");
 	if (!json_is_string(content) && !json_is_array(content)) return;
 	if (uuid && json_object_get(seen, uuid)) {
-		out_replay(line, NULL, false);
+		out_replay(line, NULL);
 		if (!agent.running && backlog_empty()) out_state("idle");
 		return;
 	}

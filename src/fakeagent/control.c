@@ -22,13 +22,6 @@ static json_t *refuse(const char *code, json_t *text) {
 	return text;
 }
 
-/* Return NULL for the old CLI, which omits the payload. */
-static json_t *unless_old(json_t *payload) {
-	if (!agent.old) return payload;
-	json_decref(payload);
-	return NULL;
-}
-
 static json_t *initialize(const json_t *body) {
 	json_t *hooks = json_object_get(body, "hooks");
 	const char *config = agent_flag("mcp-config");
@@ -42,7 +35,7 @@ static json_t *initialize(const json_t *body) {
 	JS_EACH (name, json_object_get(body, "sdkMcpServers")) toolserver_add(json_string_value(name.v));
 	if (!again && config) {
 		_cleanup_json_ json_t *all = *config == '{' ? json_loads(config, 0, NULL) : json_load_file(config, 0, NULL);
-		toolserver_configure(json_object_get(all, "mcpServers"));
+		json_decref(toolserver_configure(json_object_get(all, "mcpServers")));
 	}
 	json_t *p = js_make(
 		"{commands:[{name:clear,description:Forget the conversation,argumentHint:%s},"
@@ -62,7 +55,7 @@ static json_t *initialize(const json_t *body) {
 static json_t *interrupt(const json_t *body) {
 	if (!agent.aborted) query_end_turn(ABORT_INTERRUPT);
 	json_t *gone = js_true(body, "cancel_queued") && !agent.old ? backlog_clear() : NULL;
-	return unless_old(js_make("{cancelled:%o,still_queued:%o}", gone, backlog_uuids()));
+	return agent.old ? NULL : js_make("{cancelled:%o,still_queued:%o}", gone, backlog_uuids());
 }
 
 static json_t *cancel_message(const json_t *body) {
@@ -90,7 +83,7 @@ static json_t *run(const char *name, const json_t *body) {
 	if (js_same(name, "set_permission_mode")) return set_mode(body);
 	if (js_same(name, "set_model")) {
 		conversation_set_model(js_same(model, "default") ? NULL : model);
-		return unless_old(js_make("{model:%s}", agent.model));
+		return agent.old ? NULL : js_make("{model:%s}", agent.model);
 	}
 	if (js_same(name, "apply_flag_settings") && !json_is_object(json_object_get(body, "settings")))
 		return refuse("invalid_request", js_string("apply_flag_settings: settings is no object"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/conversation.h"
 
+#include "base/paths.h"
 #include "fakeagent/out.h"
 
 #include <dirent.h>
@@ -12,15 +13,13 @@ static char *dir; /* NULL: nothing is stored */
 
 /* Set `dir`, and make it. */
 static void find_dir(void) {
-	const char *own = getenv("PLENUM_FAKEAGENT_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *flag = agent_flag("conversations"), *own = flag ? flag : getenv("PLENUM_FAKEAGENT_DIR");
 	if (agent_flag("no-session-persistence")) return;
-	if (agent_flag("conversations")) own = agent_flag("conversations");
+	_cleanup_free_ char *state = path_state_dir(); /* .../plenum */
 	if (own && *own)
 		dir = str_dup(own);
-	else if (state && *state)
-		dir = str_printf("%s/plenum-fakeagent", state);
-	else if (home && *home)
-		dir = str_printf("%s/.local/state/plenum-fakeagent", home);
+	else if (state)
+		dir = str_printf("%s-fakeagent", state);
 	for (char *p = dir; p && *p;) {
 		p += 1 + strcspn(p + 1, "/");
 		char c = *p;
@@ -82,9 +81,11 @@ bool conversation_start(void) {
 	if (agent_flag("continue")) ids = conversation_stored();
 	const char *old = resume ? resume : json_string_value(json_array_get(ids, 0));
 	if (old && !load(old) && resume) {
-		_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", resume);
-		fprintf(stderr, "%s\n", text);
-		out_failed_start(text);
+		json_t *text = js_printf("No conversation found with session ID: %s", resume);
+		fprintf(stderr, "%s\n", json_string_value(text));
+		_cleanup_json_ json_t *members = js_make(
+			"{subtype:error_during_execution,is_error:true,stop_reason:null,permission_denials:[],errors:[%o]}", text);
+		out_result(members, now_ms(), 0, 0);
 		return false;
 	}
 	if (old && !agent_flag("fork-session")) {

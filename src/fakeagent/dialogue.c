@@ -58,8 +58,8 @@ static void begin(struct turn *t) {
  * before. */
 static void replay(const struct turn *t, bool last) {
 	size_t n = json_array_size(t->batch);
-	for (size_t i = 0; i + 1 < n && !last; i++) out_replay(json_array_get(t->batch, i), NULL, false);
-	if (last && !json_object_get(t->result, "origin")) out_replay(json_array_get(t->batch, n - 1), t->content, true);
+	for (size_t i = 0; i + 1 < n && !last; i++) out_replay(json_array_get(t->batch, i), NULL);
+	if (last && !json_object_get(t->result, "origin")) out_replay(json_array_get(t->batch, n - 1), t->content);
 }
 
 static void print_init(void) {
@@ -185,9 +185,7 @@ static void run_prompt(struct turn *t) {
 /* The reset has the old id; init, the acknowledgement and the result have the new one. */
 static void run_clear(struct turn *t) {
 	_cleanup_json_ json_t *id = js_uuid();
-	json_t *f = js_make("{type:conversation_reset,new_conversation_id:%O,trigger:clear}", id);
-	out_stamp(f);
-	out_frame(f);
+	out_emit("{type:conversation_reset,new_conversation_id:%O,trigger:clear,timestamp:%n}", id);
 	background_changed();
 	conversation_reset(json_string_value(id));
 	print_init();

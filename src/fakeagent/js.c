@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/js.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 
 #include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
+#include <time.h>
 
 #define MARK 0x10F000u /* stands for lone surrogates */
 
@@ -110,6 +112,16 @@ static json_t *make_cwd(void) {
 	return js_string(cwd ? cwd : "/");
 }
 
+/* In UTC, as by Date.toISOString(). */
+static json_t *make_time(void) {
+	int64_t ms = now_real_ms();
+	struct tm tm;
+	char day[32];
+	gmtime_r(&(time_t){ms / 1000}, &tm);
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	return js_printf("%s.%03dZ", day, (int)(ms % 1000));
+}
+
 static json_t *make_argument(struct maker *m) {
 	const char *text;
 	char what = *m->p++;
@@ -136,6 +148,8 @@ static json_t *make_argument(struct maker *m) {
 		return js_uuid();
 	case 'w':
 		return make_cwd();
+	case 'n':
+		return make_time();
 	default:
 		abort();
 	}
@@ -221,19 +235,6 @@ json_t *js_uuid(void) {
 json_t *js_id(const char *prefix) {
 	static long number;
 	return js_printf("%s%07lx%04ld", prefix, (unsigned long)getpid(), ++number);
-}
-
-void js_put(json_t *obj, const char *key, json_t *value) {
-	if (value) json_object_set_new(obj, key, value);
-}
-
-void js_add(json_t *list, json_t *value) {
-	if (value) json_array_append_new(list, value);
-}
-
-void js_merge(json_t *obj, json_t *more) {
-	json_object_update(obj, more);
-	json_decref(more);
 }
 
 void js_set(json_t **to, json_t *value) {

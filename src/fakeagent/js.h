@@ -25,6 +25,11 @@ struct js_each {
 };
 #define JS_EACH(e, list) for (struct js_each e = {0}; (e.v = json_array_get(list, e.i)); e.i++)
 
+/* These take the value; NULL is omitted. */
+#define js_put json_object_set_new
+#define js_add json_array_append_new
+#define js_merge json_object_update_new
+
 enum js_result { JS_OK, JS_BAD, JS_ODD }; /* ODD: JSON valid for JavaScript but not for jansson; *value is NULL */
 
 enum js_result js_parse(const char *p, size_t n, json_t **value);
@@ -33,7 +38,7 @@ char *js_dumps(const json_t *value); /* compact, one line; the caller frees */
 /* Make a value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or null.
  * $path is a member of `of`, omitted if there is none. %s string (NULL: null), %z string (NULL: omit the member), %o
  * taken json_t, %O borrowed json_t (NULL: omit), %i int, %I json_int_t, %b bool, %t true or omitted, %f double, %u a
- * new UUID, %w the working directory; the last two without an argument. */
+ * new UUID, %w the working directory, %n the time; the last three without an argument. */
 #define js_make(...) js_view(NULL, __VA_ARGS__)
 json_t *js_view(const json_t *of, const char *format, ...);
 json_t *js_vmake(const json_t *of, const char *format, va_list ap);
@@ -42,12 +47,9 @@ json_t *js_string(const char *text);      /* the same; NULL: null */
 json_t *js_of(struct buf *b);             /* the content of the buffer, which is freed */
 json_t *js_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 json_t *js_uuid(void);
-json_t *js_id(const char *prefix);                        /* prefix, pid and a running number */
-void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is omitted */
-void js_add(json_t *list, json_t *value);                 /* the same */
-void js_merge(json_t *obj, json_t *more);                 /* takes more, which replaces members of obj */
-void js_set(json_t **to, json_t *value);                  /* replace *to; takes value */
-void js_replace(char **to, const char *text);             /* replace *to by a copy of text */
+json_t *js_id(const char *prefix);            /* prefix, pid and a running number */
+void js_set(json_t **to, json_t *value);      /* replace *to; takes value */
+void js_replace(char **to, const char *text); /* replace *to by a copy of text */
 _Noreturn void js_no_memory(void);
 
 json_t *js_at(const json_t *obj, const char *path);     /* a member, nested: "message.content"; borrowed */

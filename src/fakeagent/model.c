@@ -356,8 +356,6 @@ static json_t *play(const json_t *rule, const json_t *moment) {
 			call_tool(reply, js_get(one.v, "tool"), input ? json_incref(input) : json_object());
 	}
 	js_merge(reply, js_view(rule, "{error:$error}"));
-	if (!json_array_size(json_object_get(reply, "blocks")) && !js_get(reply, "error"))
-		say(reply, js_string("(nothing to say)"));
 	return reply;
 }
 

@@ -147,16 +147,6 @@ void out_emit(const char *format, ...) {
 	va_end(ap);
 }
 
-void out_stamp(json_t *frame) {
-	struct timespec now;
-	struct tm tm;
-	char day[32];
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-	js_put(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
-}
-
 json_t *out_name(json_t *frame, bool both) {
 	size_t n = json_array_size(agent.uuids);
 	if (!n) return frame;
@@ -209,23 +199,20 @@ void out_warning(const char *tag, json_t *text) {
 
 /* ---- prompts and results --------------------------------------------------------------------------------------- */
 
-void out_replay(const json_t *line, json_t *content, bool stamp) {
+void out_replay(const json_t *line, json_t *content) {
 	if (!agent.replay) return;
 	json_t *f = js_view(line,
 						"{type:user,message:$message,session_id:%s,parent_tool_use_id:null,uuid:$uuid,"
 						"isReplay:true,origin:$origin}",
 						agent.id);
-	if (content) js_put(f, "message", js_make("{role:user,content:%O}", content));
-	if (stamp) out_stamp(f);
+	if (content) js_merge(f, js_make("{message:{role:user,content:%O},timestamp:%n}", content));
 	out_frame(f);
 }
 
 void out_user(json_t *content, json_t *detail) {
-	json_t *f = js_make("{type:user,message:{role:user,content:%o},parent_tool_use_id:null,tool_use_result:%o}",
-						content, detail);
 	said++;
-	out_stamp(f);
-	out_frame(f);
+	out_emit("{type:user,message:{role:user,content:%o},parent_tool_use_id:null,tool_use_result:%o,timestamp:%n}",
+			 content, detail);
 }
 
 /* The CLI's result does not begin with its type either. */
@@ -237,20 +224,14 @@ void out_result(json_t *members, int64_t started, int count, long turn) {
 						",modelUsage:{},"
 						"permission_denials:%O,result_index:%I,queued_turn_count:0}",
 						ms, ms, count ? 1 + said : 0, cost, count * 10, count * 20, agent.denials, (json_int_t)turn);
-	js_put(json_object_get(f, "modelUsage"), agent.model,
-		   js_make("{inputTokens:%I,outputTokens:%I,cacheReadInputTokens:0,cacheCreationInputTokens:0,costUSD:%f}",
-				   (json_int_t)calls * 10, (json_int_t)calls * 20, cost));
+	if (calls)
+		js_put(json_object_get(f, "modelUsage"), agent.model,
+			   js_make("{inputTokens:%I,outputTokens:%I,cacheReadInputTokens:0,cacheCreationInputTokens:0,costUSD:%f}",
+					   (json_int_t)calls * 10, (json_int_t)calls * 20, cost));
 	json_object_update(f, members);
 	if (json_object_get(f, "errors"))
 		json_object_del(f, "result");
 	else if (!json_object_get(f, "result"))
 		js_put(f, "result", js_string(""));
 	out_frame(out_name(f, true));
-}
-
-void out_failed_start(const char *text) {
-	out_emit("{type:result,subtype:error_during_execution,duration_ms:0,duration_api_ms:0,is_error:true,num_turns:0,"
-			 "stop_reason:null,total_cost_usd:0,usage:" OUT_USAGE ",modelUsage:{},permission_denials:[],errors:[%s],"
-			 "result_index:0}",
-			 0, 0, text);
 }

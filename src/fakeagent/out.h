@@ -21,7 +21,6 @@ void out_die(const char *text);                                  /* flush, write
 /* Every frame except the control family gets a uuid and the session_id. */
 void out_frame(json_t *frame);          /* takes frame */
 void out_emit(const char *format, ...); /* the same for a template of js_make() */
-void out_stamp(json_t *frame);          /* add the time */
 void out_begin(json_t *more,
 			   json_t *servers); /* system/init, the first frame of a turn; takes names of tools, servers */
 /* Name the prompts of the turn: the first 63 and the last, as the CLI does; both: also the last alone. Return frame. */
@@ -30,10 +29,9 @@ void out_mode(void);
 /* idle, running, requires_action, if enabled by the environment; printed once per change, idle each time. */
 void out_state(const char *state);
 void out_lifecycle(const char *uuid, const char *state);
-/* Acknowledge a user line if requested; content: NULL for the line's own. */
-void out_replay(const json_t *line, json_t *content, bool stamp);
+/* Acknowledge a user line if requested; with the time and this content, or (NULL) without and with the line's own. */
+void out_replay(const json_t *line, json_t *content);
 void out_user(json_t *content, json_t *detail);  /* takes both; detail: tool_use_result or NULL */
 void out_warning(const char *tag, json_t *text); /* takes text */
 /* members: of the result; calls of the model; turn: number of earlier turns */
 void out_result(json_t *members, int64_t started, int calls, long turn);
-void out_failed_start(const char *text);

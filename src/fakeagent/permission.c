@@ -169,17 +169,13 @@ static json_t *ask_hooks(const json_t *use, json_t *input) {
 
 json_t *permission_decide(const json_t *use, const json_t *before) {
 	const char *name = js_get(use, "name"), *why, *reason = js_get(before, "reason");
-	json_t *input = json_object_get(before, "input"), *answer;
+	json_t *input = json_object_get(before, "input");
 	if (!input) input = json_object_get(use, "input");
 	const char *verdict = judge(name, input, &why);
 	bool forced = js_is(before, "decision", "ask"), allowed = js_is(before, "decision", "allow");
 	allowed |= strcmp(verdict, "allow") == 0 && !js_word(name, ASKS);
-	if (strcmp(verdict, "deny") == 0)
-		answer = deny_alone(use, why);
-	else if (!forced && allowed)
-		answer = js_make("{input:%O}", input);
-	else if (!(answer = ask_hooks(use, input)))
-		answer = ask_client(use, input, !forced ? NULL : reason ? reason : "a hook asks");
-	if (agent.aborted && !json_object_get(answer, "input")) json_object_clear(answer);
-	return answer;
+	if (strcmp(verdict, "deny") == 0) return deny_alone(use, why);
+	if (!forced && allowed) return js_make("{input:%O}", input);
+	json_t *answer = ask_hooks(use, input);
+	return answer ? answer : ask_client(use, input, !forced ? NULL : reason ? reason : "a hook asks");
 }

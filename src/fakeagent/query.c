@@ -47,6 +47,10 @@ static void expire(json_t *id) {
 	finish(q, QUERY_TIMEOUT);
 }
 
+static json_t *line_of(const struct query *q) {
+	return js_make("{type:control_request,request_id:%s,request:%O}", q->id, q->request);
+}
+
 struct query *query_send(json_t *request, int64_t timeout) {
 	struct query *q = calloc(1, sizeof *q);
 	if (!q) js_no_memory();
@@ -55,7 +59,7 @@ struct query *query_send(json_t *request, int64_t timeout) {
 	list_add_tail(&all, &q->node);
 	if (closed) return q;
 	if (timeout >= 0) q->timer = poller_after(timeout, expire, js_string(q->id));
-	out_json(js_make("{type:control_request,request_id:%s,request:%O}", q->id, request));
+	out_json(line_of(q));
 	return q;
 }
 
@@ -108,7 +112,6 @@ json_t *query_list(const char *subtype) {
 	json_t *list = js_make("[]");
 	struct query *q;
 	LIST_FOR_EACH (q, &all, struct query, node)
-		if (!q->end && js_is(q->request, "subtype", subtype))
-			js_add(list, js_make("{type:control_request,request_id:%s,request:%O}", q->id, q->request));
+		if (!q->end && js_is(q->request, "subtype", subtype)) js_add(list, line_of(q));
 	return list;
 }

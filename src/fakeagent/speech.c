@@ -44,12 +44,10 @@ static void event(const char *format, ...) {
 }
 
 static void line(json_t *content, const char *error, bool aborted) {
-	json_t *f = js_make("{type:assistant,message:%o,parent_tool_use_id:null,error:%z,aborted:%t}", content, error,
-						aborted);
-	if (!message.named_line) out_name(f, true);
+	json_t *f = js_make("{type:assistant,message:%o,parent_tool_use_id:null,error:%z,aborted:%t,timestamp:%n}", content,
+						error, aborted);
+	out_frame(message.named_line ? f : out_name(f, true));
 	message.named_line = true;
-	out_stamp(f);
-	out_frame(f);
 }
 
 static void stop_block(void) {

@@ -52,34 +52,31 @@ bool toolserver_connect(const char *name) {
 	return true;
 }
 
-void toolserver_add(const char *name) {
-	if (!name || server_of(name)) return;
+bool toolserver_add(const char *name) {
+	if (!name || server_of(name)) return false;
 	js_put(servers, name, js_make("{status:pending,next:0,tools:[]}"));
-	toolserver_connect(name);
+	return toolserver_connect(name);
 }
 
-void toolserver_configure(json_t *configs) {
+json_t *toolserver_configure(json_t *configs) {
+	json_t *one, *added = js_make("[]");
 	const char *name;
-	json_t *one;
 	json_object_foreach(configs, name, one) {
-		if (js_is(one, "type", "sdk")) toolserver_add(name);
+		if (js_is(one, "type", "sdk") && toolserver_add(name)) js_add(added, js_string(name));
 	}
+	return added;
 }
 
 json_t *toolserver_replace(json_t *wanted) {
-	json_t *one, *changes = js_make("{added:[],removed:[],errors:{}}");
+	json_t *one, *removed = js_make("[]");
 	const char *name;
 	void *next;
 	json_object_foreach_safe(servers, next, name, one) {
 		if (json_object_get(wanted, name)) continue;
-		js_add(json_object_get(changes, "removed"), js_string(name));
+		js_add(removed, js_string(name));
 		json_object_del(servers, name);
 	}
-	json_object_foreach(wanted, name, one) {
-		if (!server_of(name) && js_is(one, "type", "sdk")) js_add(json_object_get(changes, "added"), js_string(name));
-	}
-	toolserver_configure(wanted);
-	return changes;
+	return js_make("{added:%o,removed:%o,errors:{}}", toolserver_configure(wanted), removed);
 }
 
 json_t *toolserver_list(bool whole) {
