@@ -84,8 +84,9 @@ enum js_result js_parse(const char *p, size_t n, json_t **value) {
 /* Printed as escapes: the marks, and U+2028 and U+2029 as by the CLI. */
 char *js_dumps(const json_t *value) {
 	struct buf out = JS_BUF;
-	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 	if (!text) js_no_memory();
+	if (!strpbrk(text, "\xE2\xF4")) return text;
 	for (const char *p = text; *p;) {
 		size_t plain = strcspn(p, "\xE2\xF4"), n = p[plain] ? str_utf8(p + plain, 4) : 0;
 		uint32_t c = n ? str_char(p + plain, n) : 0;
@@ -94,9 +95,9 @@ char *js_dumps(const json_t *value) {
 		if (special) buf_printf(&out, "\\u%04x", mark ? c - MARK + 0xD800 : c);
 		p += plain + n;
 	}
-	char *line = buf_steal(&out, NULL);
-	if (!line) js_no_memory();
-	return line;
+	free(text);
+	if (!(text = buf_steal(&out, NULL))) js_no_memory();
+	return text;
 }
 
 /* ---- templates ------------------------------------------------------------------------------------------------- */
@@ -177,8 +178,10 @@ static json_t *make_value(struct maker *m) {
 	size_t n = strcspn(from, ",}]");
 	m->p = from + n;
 	if (*from == '$') return json_incref(js_at(m->of, from + 1));
-	json_t *constant = strchr("-0123456789nft", *from) ? json_loadb(from, n, JSON_DECODE_ANY, NULL) : NULL;
-	return constant ? constant : js_text(from, n);
+	if (strchr("-0123456789", *from)) return json_integer(strtoll(from, NULL, 10));
+	if (n == 4 && memcmp(from, "null", n) == 0) return json_null();
+	if (n == 4 && memcmp(from, "true", n) == 0) return json_true();
+	return n == 5 && memcmp(from, "false", n) == 0 ? json_false() : js_text(from, n);
 }
 
 json_t *js_vmake(const json_t *of, const char *format, va_list ap) {
