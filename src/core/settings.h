@@ -5,15 +5,14 @@
  */
 #pragma once
 
-#include "base/fd.h"
 #include "base/words.h"
+#include "core/access.h"
 #include "dialect/dialect.h"
 #include "wire/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #define SETTINGS_NEVER INT64_MAX /* a time that never comes */
 
@@ -43,13 +42,6 @@ struct profile {
 	size_t warm;             /* prestarted children in the idle pool; needs cwd */
 	const char *file;        /* the file that defines it, for messages; NULL: built in */
 	int line;
-};
-
-struct access {
-	uid_t *uids;
-	size_t n_uids;
-	gid_t *gids;
-	size_t n_gids;
 };
 
 /* The keys for commands. */
@@ -82,8 +74,3 @@ const struct profile *settings_profile(const struct settings *s, const char *nam
 struct profile *settings_add_profile(struct settings *s, const char *name);
 /* Set its dialect, and with it the default of resume_args. False without memory. */
 bool settings_speak(struct profile *p, const struct dialect *d);
-/* Return true for a member; false for an empty list. The caller defines an empty list (allow: own uid and root;
- * approve: all that may connect). */
-bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);
-/* The same for the peer of a socket, with all its groups. */
-bool access_allows_peer(const struct access *a, const struct peer *peer, int fd);

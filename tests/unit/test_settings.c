@@ -70,16 +70,4 @@ START_TEST(test_refs_and_profiles) {
 }
 END_TEST
 
-START_TEST(test_access) {
-	uid_t uids[] = {5, 1000};
-	gid_t gids[] = {27};
-	struct access a = {.uids = uids, .n_uids = 2, .gids = gids, .n_gids = 1};
-	const gid_t mine[] = {100, 27}, others[] = {100};
-	ck_assert(access_allows(&a, 1000, NULL, 0));
-	ck_assert(!access_allows(&a, 1001, others, 1));
-	ck_assert(access_allows(&a, 1001, mine, 2));
-	ck_assert(!access_allows(&(struct access){0}, 0, mine, 2));
-}
-END_TEST
-
-RUN_TESTS("settings", test_defaults, test_profile_claude, test_profile_fake, test_refs_and_profiles, test_access)
+RUN_TESTS("settings", test_defaults, test_profile_claude, test_profile_fake, test_refs_and_profiles)
