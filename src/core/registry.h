@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hooks, MCP servers and dialog kinds registered in a session, by owner. An owner is one client's registration; it
- * outlives the connection if it has a guard, and waits there for the same uid and name to come back. Callback ids for
- * the child are made by the daemon. Holders are attachments. Source: docs/contract.md 6.
+ * The hooks, MCP servers and dialog kinds registered in a session, by owner (core/owner.h): their union for the child,
+ * with callback ids of the daemon, and the limits of a session. Source: docs/contract.md 6.
  *
  * The child may call an id for as long as it has the table with it. So an entry that was sent and is not wanted any
  * more is retired, not freed: it has no owner, but still knows whether it guards. It is freed when the child has taken
@@ -12,69 +11,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/hash.h"
-#include "base/list.h"
-#include "base/names.h"
 #include "core/carry.h"
-#include "io/loop.h"
-#include "wire/scan.h"
-
-#include <sys/types.h>
-
-#define HOOK_ID_MAX 32
-
-struct attachment;
-struct owner;
-struct session;
-
-/* One callback that the child may call. */
-struct hook {
-	UT_hash_handle hh; /* by id */
-	struct list node;  /* in its entry */
-	char id[HOOK_ID_MAX];
-	char *callback; /* the owner's own id, raw JSON */
-	struct hook_entry *entry;
-};
-
-/* One matcher's entry of one event. */
-struct hook_entry {
-	struct list node; /* in its owner */
-	struct list hooks;
-	struct owner *owner;
-	char *event;     /* raw JSON */
-	char *members;   /* raw JSON members except hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
-	int64_t timeout; /* ms */
-	bool guard, drop_when_gone;
-	uint64_t born, died;     /* the first version of the registry with it, and the first without it */
-	bool proven;             /* a child has taken it */
-	struct hook_entry *twin; /* staged: the equal present entry */
-	struct owner *from;      /* retired: its former owner; NULL: freed */
-};
-
-struct mcp_server {
-	struct list node; /* in its owner */
-	struct list same; /* among the servers of this name */
-	struct owner *owner;
-	struct server_name *known;
-	char *name;   /* raw JSON, as in the table of names */
-	char *config; /* raw JSON; NULL: an SDK server */
-	bool is_sdk;
-	bool claimed; /* taken over by its holder by uid and name, and not registered by it */
-};
-
-struct owner {
-	struct list node;
-	struct session *session;
-	struct attachment *holder; /* NULL: gone */
-	uid_t uid;
-	char *name; /* may be NULL: no client can come back to it */
-	struct list entries, servers;
-	struct list staged;   /* entries of a pending registration */
-	bool staging;         /* staged replaces the hooks if the registration succeeds */
-	struct names dialogs; /* raw JSON strings */
-	struct loop_timer grace;
-	bool grace_over;
-};
+#include "core/owner.h"
 
 struct registry {
 	const struct dialect_hooks *dialect; /* NULL: nothing can be registered */
@@ -100,8 +38,6 @@ struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
 void owner_free(struct registry *r, struct owner *o);
 /* Move the hooks and servers of `from` to `to`, and free `from`. No request of the child may be open at `from`. */
 void owner_merge(struct registry *r, struct owner *to, struct owner *from);
-/* The holder has taken over an absent owner: its servers count as claimed until it registers them. */
-void owner_claimed(struct owner *o);
 /* Read `hooks` of an initialize and keep them beside the present ones, until they are committed or cancelled. Return
  * NULL, or an error text (static): then nothing is kept. */
 const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks);
@@ -114,9 +50,6 @@ const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hoo
 const char *registry_code(const char *error);
 /* Drop the entries that do not outlive their owner; true: some were dropped. */
 bool owner_drop_loose(struct registry *r, struct owner *o);
-bool owner_guards(const struct owner *o);
-bool owner_empty(const struct owner *o);
-bool owner_unproven(const struct owner *o); /* it has hooks that no child has taken yet */
 /* Check `servers` and `dialogs`, arrays or absent, for the two functions below. Return NULL, or a static error text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);
@@ -126,7 +59,6 @@ const char *registry_check_servers(const struct registry *r, const struct owner 
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);
-bool owner_takes_dialog(const struct owner *o, struct span kind);
 
 /* Return the hook of an id of the child; h->entry->owner is NULL if the entry is retired. */
 struct hook *registry_hook(struct registry *r, struct span id);
