@@ -96,10 +96,10 @@ static bool restore_owner(struct registry *r, struct session *s, struct loop *lo
 	int64_t uid;
 	if (!span_int(span_member(text, "uid"), &uid) || uid < 0 || uid > UINT32_MAX) return false;
 	_cleanup_free_ char *own = span_is_string(name) ? span_dup(name, NULL) : NULL;
-	struct owner *o = owner_new(r, s, loop, NULL, (uid_t)uid, own, on_grace);
+	struct owner *o = registry_add_owner(r, s, loop, NULL, (uid_t)uid, own, on_grace);
 	if (!o) return false;
-	if (owner_set_hooks(r, o, span_member(text, "hooks")) || !owner_guards(o)) {
-		owner_free(r, o);
+	if (registry_set_hooks(r, o, span_member(text, "hooks")) || !owner_guards(o)) {
+		registry_drop_owner(r, o);
 		return false;
 	}
 	/* Flags are in the order of the text. An entry that one child has taken is not why another refuses its table. */
@@ -138,7 +138,7 @@ bool guards_clear(struct registry *r) {
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
 		if (!guards_stand_in(o)) continue;
 		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) e->guard = false;
-		owner_free(r, o);
+		registry_drop_owner(r, o);
 		any = true;
 	}
 	return any;

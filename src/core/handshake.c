@@ -654,7 +654,7 @@ static const char *stage(struct session *s, struct owner *o, struct span request
 	if (hooks.p && *hooks.p != 'n' && *hooks.p != '{') return "`hooks` must be an object of events, or null";
 	const char *error = registry_check_names(&s->registry, o, span_member(request, d->servers),
 											 span_member(request, d->dialogs));
-	return !error && span_is_object(hooks) ? owner_stage_hooks(&s->registry, o, hooks) : error;
+	return !error && span_is_object(hooks) ? registry_stage_hooks(&s->registry, o, hooks) : error;
 }
 
 /* Guards are registered after the table on disk has them: write the staged ones there first. */
@@ -675,11 +675,11 @@ static const char *commit(struct session *s, struct owner *o, struct span reques
 	const struct dialect_hooks *d = hooks_of(s);
 	struct span name;
 	const char *error = NULL;
-	owner_commit_hooks(&s->registry, o);
+	registry_commit_hooks(&s->registry, o);
 	for (size_t at = 0; !error && span_next(span_member(request, d->servers), &at, &name);)
-		error = owner_add_server(&s->registry, o, name, SPAN_NONE, true);
+		error = registry_add_server(&s->registry, o, name, SPAN_NONE, true);
 	if (!error && span_is_array(span_member(request, d->dialogs)))
-		error = owner_set_dialogs(o, span_member(request, d->dialogs));
+		error = registry_set_dialogs(o, span_member(request, d->dialogs));
 	return error;
 }
 
@@ -697,7 +697,7 @@ bool handshake_register(struct client *c, struct session *s, const struct envelo
 	else
 		keep(s, &no, before);
 	if (!no.code && (error = commit(s, o, e->request))) refuse(&no, registry_code(error), error);
-	if (no.code && o) owner_cancel_hooks(&s->registry, o);
+	if (no.code && o) registry_cancel_hooks(&s->registry, o);
 	if (no.code)
 		notify_fail(c, e->request_id, no.code, "%s", no.error.text);
 	else

@@ -67,7 +67,7 @@ static void answer_mcp(struct pending *p, const char *why) {
 static void on_late(struct pending *p) {
 	if (p->kind != ASK_MCP)
 		answer_hook(p, SILENT_TEXT);
-	else if (!p->owner || owner_claims_server(&p->session->registry, p->owner, pending_part(p, ASK_PART_SERVER)))
+	else if (!p->owner || registry_is_claimed(&p->session->registry, p->owner, pending_part(p, ASK_PART_SERVER)))
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
@@ -146,7 +146,7 @@ void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 		answer_mcp(p, MCP_GONE_TEXT);
 		return;
 	}
-	if (owner_claims_server(&s->registry, o, pending_part(p, ASK_PART_SERVER)))
+	if (registry_is_claimed(&s->registry, o, pending_part(p, ASK_PART_SERVER)))
 		loop_timer_set(&p->timer, s->profile->owner_grace);
 	asks_send(p, a->client);
 	end_cancelled(s, p);

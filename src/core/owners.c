@@ -46,9 +46,9 @@ const char *owners_add_server(struct attachment *a, const char *name) {
 	struct buf b = NOTICE_INIT;
 	str_put_json(&b, name, strlen(name));
 	struct owner *o = owners_get(a);
-	const char *error = o && !b.failed
-							? owner_add_server(&a->session->registry, o, (struct span){b.data, b.len}, SPAN_NONE, true)
-							: "out of memory";
+	const char *error = o && !b.failed ? registry_add_server(&a->session->registry, o, (struct span){b.data, b.len},
+															 SPAN_NONE, true)
+									   : "out of memory";
 	buf_free(&b);
 	return error;
 }
@@ -58,7 +58,8 @@ const char *owners_add_server(struct attachment *a, const char *name) {
 struct owner *owners_get(struct attachment *a) {
 	struct session *s = a->session;
 	owners_return(a); /* its name may have changed since it attached */
-	if (!a->owner) a->owner = owner_new(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
+	if (!a->owner)
+		a->owner = registry_add_owner(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
 	return a->owner;
 }
 
@@ -83,9 +84,9 @@ void owners_grace_timer(void *arg) {
 	struct owner *o = arg;
 	struct session *s = o->session;
 	o->grace_over = true;
-	owner_drop_loose(&s->registry, o);
-	owner_drop_servers(&s->registry, o, true); /* their names are free now */
-	if (!owner_guards(o)) owner_free(&s->registry, o);
+	registry_drop_loose(&s->registry, o);
+	registry_drop_servers(&s->registry, o, true); /* their names are free now */
+	if (!owner_guards(o)) registry_drop_owner(&s->registry, o);
 	session_changed(s);
 }
 
@@ -97,11 +98,11 @@ void owners_leave(struct attachment *a) {
 	o->holder = NULL;
 	hooks_owner_gone(s, o);
 	if (owner_empty(o)) {
-		owner_free(&s->registry, o);
+		registry_drop_owner(&s->registry, o);
 		return;
 	}
 	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
-	if (!o->name) owner_drop_loose(&s->registry, o); /* no client can come back to them */
+	if (!o->name) registry_drop_loose(&s->registry, o); /* no client can come back to them */
 	o->grace.fn = owners_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 }
@@ -131,7 +132,7 @@ static void take_up(struct attachment *a, struct owner *o) {
 	loop_timer_stop(&o->grace);
 	o->grace_over = false;
 	if (a->owner) {
-		owner_merge(&a->session->registry, a->owner, o);
+		registry_merge(&a->session->registry, a->owner, o);
 		return;
 	}
 	owner_claimed(o);
@@ -142,9 +143,9 @@ static void take_up(struct attachment *a, struct owner *o) {
 /* Take over all absent owners of this name: it is unknown which of them has come back. */
 void owners_return(struct attachment *a) {
 	struct session *s = a->session;
-	struct owner *o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
+	struct owner *o = registry_absent_owner(&s->registry, a->client->peer.uid, a->client->name);
 	if (!o || !owners_may_register(a)) return;
-	for (; o; o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name)) take_up(a, o);
+	for (; o; o = registry_absent_owner(&s->registry, a->client->peer.uid, a->client->name)) take_up(a, o);
 	tell_owner(s, a->owner, PLENUM_EV_OWNER_BACK, a->owner->uid);
 }
 

@@ -41,12 +41,12 @@ void registry_init(struct registry *r, const struct dialect_hooks *dialect) {
 
 void registry_free(struct registry *r) {
 	struct owner *o;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) registry_drop_owner(r, o);
 	registry_child_gone(r); /* with the entries left behind by owners */
 }
 
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,
-						const char *name, void (*on_grace)(void *)) {
+struct owner *registry_add_owner(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder,
+								 uid_t uid, const char *name, void (*on_grace)(void *)) {
 	struct owner *o = calloc(1, sizeof *o);
 	if (!o) return NULL;
 	o->session = s;
@@ -61,14 +61,7 @@ struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop
 	return o;
 }
 
-struct owner *owner_of(struct registry *r, const struct attachment *holder) {
-	struct owner *o;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		if (o->holder == holder) return o;
-	return NULL;
-}
-
-struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name) {
+struct owner *registry_absent_owner(struct registry *r, uid_t uid, const char *name) {
 	struct owner *o;
 	if (!name || !*name) return NULL;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)
@@ -107,7 +100,7 @@ static void retire_entry(struct registry *r, struct hook_entry *e) {
 	e->owner = NULL;
 }
 
-bool owner_drop_loose(struct registry *r, struct owner *o) {
+bool registry_drop_loose(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
 	bool gone = false;
 	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
@@ -342,28 +335,28 @@ static const char *read_hooks(struct registry *r, struct owner *o, struct span h
 	return !error && !owner_find_twins(o) ? no_memory : error;
 }
 
-const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks) {
-	owner_cancel_hooks(r, o);
+const char *registry_stage_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	registry_cancel_hooks(r, o);
 	o->staging = true;
 	const char *error = read_hooks(r, o, hooks);
-	if (error) owner_cancel_hooks(r, o);
+	if (error) registry_cancel_hooks(r, o);
 	return error;
 }
 
-void owner_commit_hooks(struct registry *r, struct owner *o) {
+void registry_commit_hooks(struct registry *r, struct owner *o) {
 	if (o->staging) replace_entries(r, o, &o->staged);
 	o->staging = false;
 }
 
-void owner_cancel_hooks(struct registry *r, struct owner *o) {
+void registry_cancel_hooks(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
 	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) free_entry(r, e);
 	o->staging = false;
 }
 
-const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
-	const char *error = owner_stage_hooks(r, o, hooks);
-	owner_commit_hooks(r, o);
+const char *registry_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	const char *error = registry_stage_hooks(r, o, hooks);
+	registry_commit_hooks(r, o);
 	return error;
 }
 
@@ -516,7 +509,7 @@ const char *registry_check_servers(const struct registry *r, const struct owner 
 	return NULL;
 }
 
-const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
+const char *registry_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
 	if (raw.n > LIMITS_MATCHER) return server_long;
 	_cleanup_free_ char *text = spell(raw);
 	if (!text) return no_memory;
@@ -537,7 +530,7 @@ const char *owner_add_server(struct registry *r, struct owner *o, struct span ra
 	return NULL;
 }
 
-void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
+void registry_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
 	struct mcp_server *s;
 	/* the child keeps a server's name until mcp_set_servers leaves it out */
 	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
@@ -571,7 +564,7 @@ struct owner *registry_server_taken(struct registry *r, struct span raw, const s
 	return NULL;
 }
 
-bool owner_claims_server(const struct registry *r, const struct owner *o, struct span raw) {
+bool registry_is_claimed(const struct registry *r, const struct owner *o, struct span raw) {
 	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
 	const struct mcp_server *s = text ? find_spelled(r, o, span_of(text)) : NULL;
 	return s && s->claimed;
@@ -615,7 +608,7 @@ void registry_put_servers(const struct registry *r, struct buf *b) {
 	buf_putc(b, '}');
 }
 
-const char *owner_set_dialogs(struct owner *o, struct span kinds) {
+const char *registry_set_dialogs(struct owner *o, struct span kinds) {
 	struct span kind;
 	names_free(&o->dialogs);
 	for (size_t at = 0; span_next(kinds, &at, &kind);) {
@@ -625,7 +618,7 @@ const char *owner_set_dialogs(struct owner *o, struct span kinds) {
 	return NULL;
 }
 
-void owner_merge(struct registry *r, struct owner *to, struct owner *from) {
+void registry_merge(struct registry *r, struct owner *to, struct owner *from) {
 	struct hook_entry *e;
 	struct mcp_server *s;
 	LIST_FOR_EACH (e, &from->entries, struct hook_entry, node) {
@@ -642,18 +635,18 @@ void owner_merge(struct registry *r, struct owner *to, struct owner *from) {
 		s->owner = to;
 		s->claimed = true;
 	}
-	owner_free(r, from);
+	registry_drop_owner(r, from);
 }
 
-void owner_free(struct registry *r, struct owner *o) {
+void registry_drop_owner(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
-	owner_cancel_hooks(r, o);
+	registry_cancel_hooks(r, o);
 	bool any = !list_empty(&o->entries);
 	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) retire_entry(r, e);
 	r->version += any;
 	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
 		if (e->from == o) e->from = NULL;
-	owner_drop_servers(r, o, true);
+	registry_drop_servers(r, o, true);
 	names_free(&o->dialogs);
 	loop_timer_stop(&o->grace);
 	list_del(&o->node);
@@ -768,7 +761,7 @@ static void load_owner(struct carry *c, struct registry *r, struct session *s, s
 	uid_t uid = 0;
 	char *name = NULL;
 	carry_identity(c, &holder, &uid, &name);
-	struct owner *o = carry_ok(c) ? owner_new(r, s, loop, holder, uid, name, on_grace) : NULL;
+	struct owner *o = carry_ok(c) ? registry_add_owner(r, s, loop, holder, uid, name, on_grace) : NULL;
 	free(name);
 	if (o)
 		carry_owner(c, r, o);

@@ -30,35 +30,34 @@ struct registry {
 void registry_init(struct registry *r, const struct dialect_hooks *dialect);
 void registry_free(struct registry *r);
 /* Make an owner without registrations. NULL without memory. */
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,
-						const char *name, void (*on_grace)(void *));
-struct owner *owner_of(struct registry *r, const struct attachment *holder);
+struct owner *registry_add_owner(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder,
+								 uid_t uid, const char *name, void (*on_grace)(void *));
 /* Return an owner of the same uid and name without a holder. */
-struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
-void owner_free(struct registry *r, struct owner *o);
+struct owner *registry_absent_owner(struct registry *r, uid_t uid, const char *name);
+void registry_drop_owner(struct registry *r, struct owner *o);
 /* Move the hooks and servers of `from` to `to`, and free `from`. No request of the child may be open at `from`. */
-void owner_merge(struct registry *r, struct owner *to, struct owner *from);
+void registry_merge(struct registry *r, struct owner *to, struct owner *from);
 /* Read `hooks` of an initialize and keep them beside the present ones, until they are committed or cancelled. Return
  * NULL, or an error text (static): then nothing is kept. */
-const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks);
+const char *registry_stage_hooks(struct registry *r, struct owner *o, struct span hooks);
 /* Replace the owner's hooks by the staged ones, except for entries that both have. Cannot fail; no-op without any. */
-void owner_commit_hooks(struct registry *r, struct owner *o);
-void owner_cancel_hooks(struct registry *r, struct owner *o);
+void registry_commit_hooks(struct registry *r, struct owner *o);
+void registry_cancel_hooks(struct registry *r, struct owner *o);
 /* Both at once. On an error the owner is unchanged. */
-const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks);
+const char *registry_set_hooks(struct registry *r, struct owner *o, struct span hooks);
 /* Return the error code (plenum/protocol.h) of an error text of this header. */
 const char *registry_code(const char *error);
 /* Drop the entries that do not outlive their owner; true: some were dropped. */
-bool owner_drop_loose(struct registry *r, struct owner *o);
+bool registry_drop_loose(struct registry *r, struct owner *o);
 /* Check `servers` and `dialogs`, arrays or absent, for the two functions below. Return NULL, or a static error text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);
 /* The same for an object of servers that replaces all of the owner's (NULL: it has none). */
 const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers);
 /* Take the name from absent owners; the caller has checked owners_of_server(). */
-const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
-void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
-const char *owner_set_dialogs(struct owner *o, struct span kinds);
+const char *registry_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
+void registry_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
+const char *registry_set_dialogs(struct owner *o, struct span kinds);
 
 /* Return the hook of an id of the child; h->entry->owner is NULL if the entry is retired. */
 struct hook *registry_hook(struct registry *r, struct span id);
@@ -82,7 +81,7 @@ struct owner *registry_server(struct registry *r, struct span name);
 struct owner *registry_server_taken(struct registry *r, struct span name, const struct attachment *holder, uid_t uid,
 									const char *client_name);
 /* Return true if the owner has this server by a claim alone. */
-bool owner_claims_server(const struct registry *r, const struct owner *o, struct span name);
+bool registry_is_claimed(const struct registry *r, const struct owner *o, struct span name);
 /* Append the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
 void registry_put_hooks(const struct registry *r, struct buf *b);
 void registry_put_server_names(const struct registry *r, struct buf *b);

@@ -40,9 +40,9 @@ void servers_set(struct client *c, struct session *s, struct chunk line, const s
 		return;
 	}
 	bool current = handshake_is_current(s); /* or hooks still wait to be sent */
-	owner_drop_servers(&s->registry, a->owner, true);
+	registry_drop_servers(&s->registry, a->owner, true);
 	for (size_t at = 0; !error && span_next_member(servers, &at, &name, &config);)
-		error = owner_add_server(&s->registry, a->owner, name, config, d->is_own_server(config));
+		error = registry_add_server(&s->registry, a->owner, name, config, d->is_own_server(config));
 	if (error) {
 		notify_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
 		return;

@@ -50,10 +50,10 @@ static void try_hooks(const uint8_t *data, size_t size) {
 	buf_puts(&line, "}}");
 	INSIST(!line.failed);
 	registry_init(&r, claude_dialect.hooks);
-	struct owner *o = owner_new(&r, NULL, loop, (void *)&r, 1000, "na\"me", on_grace);
+	struct owner *o = registry_add_owner(&r, NULL, loop, (void *)&r, 1000, "na\"me", on_grace);
 	INSIST(o);
 	if (!memchr(data, '\n', size) && message_scan(line.data, line.len, &e, &error, &at) &&
-		!owner_set_hooks(&r, o, span_member(e.request, "hooks"))) {
+		!registry_set_hooks(&r, o, span_member(e.request, "hooks"))) {
 		char *text = text_of(&r);
 		INSIST(!guards_lost(&r) && !text == !owner_guards(o));
 		free(text);

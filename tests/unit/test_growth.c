@@ -84,8 +84,8 @@ static void begin(struct world *w) {
 }
 
 static void set(struct world *w, const char *hooks) {
-	if (!w->owner) w->owner = owner_new(&w->r, NO_SESSION, w->loop, PARTY(1), 1000, "x", on_grace);
-	const char *error = owner_set_hooks(&w->r, w->owner, span_of(hooks));
+	if (!w->owner) w->owner = registry_add_owner(&w->r, NO_SESSION, w->loop, PARTY(1), 1000, "x", on_grace);
+	const char *error = registry_set_hooks(&w->r, w->owner, span_of(hooks));
 	REQUIRE(!error, "%s", error);
 }
 
@@ -136,7 +136,7 @@ static void servers(size_t n) {
 		snprintf(name, sizeof name, "\"server %zu\"", i);
 		struct span span = span_of(name);
 		ck_assert_ptr_null(registry_server_taken(&w.r, span, PARTY(1), 1000, "x"));
-		ck_assert_ptr_null(owner_add_server(&w.r, w.owner, span, SPAN_NONE, true));
+		ck_assert_ptr_null(registry_add_server(&w.r, w.owner, span, SPAN_NONE, true));
 		ck_assert_ptr_eq(registry_server(&w.r, span), w.owner);
 	}
 	end(&w);
@@ -148,7 +148,7 @@ static void dialogs(size_t n) {
 	begin(&w);
 	struct span kind;
 	set(&w, "{}");
-	ck_assert_ptr_null(owner_set_dialogs(w.owner, span_of(kinds)));
+	ck_assert_ptr_null(registry_set_dialogs(w.owner, span_of(kinds)));
 	for (size_t at = 0; span_next(span_of(kinds), &at, &kind);) REQUIRE(owner_takes_dialog(w.owner, kind), "%zu", at);
 	end(&w);
 }

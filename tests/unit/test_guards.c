@@ -15,8 +15,8 @@ static void on_grace(void *arg) {
 }
 
 static struct owner *add(struct registry *r, void *holder, const char *name, const char *hooks) {
-	struct owner *o = owner_new(r, NULL, loop, holder, 1000, name, on_grace);
-	const char *error = owner_set_hooks(r, o, (struct span){hooks, strlen(hooks)});
+	struct owner *o = registry_add_owner(r, NULL, loop, holder, 1000, name, on_grace);
+	const char *error = registry_set_hooks(r, o, (struct span){hooks, strlen(hooks)});
 	ck_assert_msg(!error, "%s", error);
 	return o;
 }
@@ -137,7 +137,7 @@ START_TEST(damaged) {
 	registry_init(&r, claude_dialect.hooks);
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
-	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* the readable part is there */
+	ck_assert_ptr_nonnull(registry_absent_owner(&r, 1, "a")); /* the readable part is there */
 	ck_assert(guards_lost(&r));
 	ck_assert_uint_eq(r.n_hooks, 2);
 	registry_free(&r);
@@ -151,11 +151,11 @@ START_TEST(the_stand_in_stays) {
 	int lost = 0;
 	registry_init(&r, claude_dialect.hooks);
 	ck_assert(!guards_restore(&r, NULL, loop, "damaged", on_grace));
-	ck_assert_ptr_null(owner_waiting(&r, 0, NULL));
+	ck_assert_ptr_null(registry_absent_owner(&r, 0, NULL));
 	LIST_FOR_EACH (o, &r.owners, struct owner, node) {
 		ck_assert(guards_stand_in(o));
 		o->grace_over = true;
-		owner_drop_loose(&r, o);
+		registry_drop_loose(&r, o);
 	}
 	registry_was_sent(&r);
 	ck_assert(!registry_was_refused(&r, true, count, &lost));
@@ -199,15 +199,15 @@ START_TEST(what_is_staged_is_written) {
 	struct owner *o = add(&r, &somebody, "g", "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
 	registry_was_sent(&r);
 	registry_was_taken(&r, r.sent);
-	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}"));
+	registry_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}"));
 	comes_back_as(&r, KEPT("A", "true")); /* the same again is not a change */
-	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"a\"]}]}"));
+	registry_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"a\"]}]}"));
 	comes_back_as(&r, KEPT("B", "false"));
-	owner_cancel_hooks(&r, o);
+	registry_cancel_hooks(&r, o);
 	comes_back_as(&r, KEPT("A", "true"));
-	owner_stage_hooks(&r, o, span_of("{}"));
+	registry_stage_hooks(&r, o, span_of("{}"));
 	ck_assert_ptr_null(text_of(&r));
-	owner_commit_hooks(&r, o);
+	registry_commit_hooks(&r, o);
 	ck_assert_ptr_null(text_of(&r));
 	registry_free(&r);
 }

@@ -28,11 +28,11 @@ static void end(void *arg) {
 }
 
 static struct owner *own(struct world *w, int who, const char *name) {
-	return owner_new(&w->r, NO_SESSION, w->loop, PARTY(who), 1000, name, on_grace);
+	return registry_add_owner(&w->r, NO_SESSION, w->loop, PARTY(who), 1000, name, on_grace);
 }
 
 static void set(struct world *w, struct owner *o, const char *hooks) {
-	const char *error = owner_set_hooks(&w->r, o, span_of(hooks));
+	const char *error = registry_set_hooks(&w->r, o, span_of(hooks));
 	ck_assert_msg(!error, "%s: %s", hooks, error);
 }
 
@@ -102,7 +102,7 @@ START_TEST(the_child_gets_the_union) {
 	ck_assert_ptr_eq(hook(&world, "cb_4")->entry->owner, b);
 	ck_assert_ptr_null(hook(&world, "hook_0"));
 	ck_assert_uint_eq(world.r.n_hooks, 4);
-	owner_free(&world.r, a);
+	registry_drop_owner(&world.r, a);
 	is_sent(
 		&world,
 		"{\"Stop\":[{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}],\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_4\"]}]}");
@@ -127,12 +127,12 @@ START_TEST(what_is_wrong_changes_nothing) {
 	set(&world, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]}]}");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		uint64_t version = world.r.version;
-		REQUIRE(owner_set_hooks(&world.r, o, span_of(wrong[i])), "%s is taken", wrong[i]);
+		REQUIRE(registry_set_hooks(&world.r, o, span_of(wrong[i])), "%s is taken", wrong[i]);
 		ck_assert_uint_eq(world.r.version, version);
 		ck_assert_uint_eq(world.r.n_hooks, 1);
 		is_sent(&world, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
 	}
-	ck_assert_ptr_nonnull(owner_set_hooks(&world.r, o, SPAN_NONE));
+	ck_assert_ptr_nonnull(registry_set_hooks(&world.r, o, SPAN_NONE));
 	ck_assert_ptr_nonnull(hook(&world, "cb_1"));
 }
 END_TEST
@@ -206,10 +206,10 @@ START_TEST(guards) {
 		ck_assert_int_eq(registry_guards(&w.r), table[i].guard);
 		/* its owner leaves: guards stay for the grace, and longer if chosen */
 		o->holder = NULL;
-		ck_assert_int_eq(owner_drop_loose(&w.r, o), !table[i].guard);
-		ck_assert(!owner_drop_loose(&w.r, o));
+		ck_assert_int_eq(registry_drop_loose(&w.r, o), !table[i].guard);
+		ck_assert(!registry_drop_loose(&w.r, o));
 		o->grace_over = true;
-		ck_assert_int_eq(owner_drop_loose(&w.r, o), table[i].guard && table[i].drop);
+		ck_assert_int_eq(registry_drop_loose(&w.r, o), table[i].guard && table[i].drop);
 		ck_assert_int_eq(owner_empty(o), table[i].drop);
 		e = hook(&w, "cb_1")->entry; /* the child still has it */
 		ck_assert_int_eq(e->guard, !table[i].drop);
@@ -244,16 +244,13 @@ END_TEST
 
 START_TEST(owners_come_back) {
 	struct owner *a = own(&world, 1, "guard"), *b = own(&world, 2, ""), *c = own(&world, 3, NULL);
-	ck_assert_ptr_eq(owner_of(&world.r, PARTY(1)), a);
-	ck_assert_ptr_eq(owner_of(&world.r, PARTY(2)), b);
-	ck_assert_ptr_null(owner_of(&world.r, PARTY(4)));
-	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "guard")); /* it is present */
+	ck_assert_ptr_null(registry_absent_owner(&world.r, 1000, "guard")); /* it is present */
 	a->holder = b->holder = c->holder = NULL;
-	ck_assert_ptr_eq(owner_waiting(&world.r, 1000, "guard"), a);
-	ck_assert_ptr_null(owner_waiting(&world.r, 1001, "guard"));
-	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "guard2"));
-	ck_assert_ptr_null(owner_waiting(&world.r, 1000, "")); /* no owner returns to an empty name */
-	ck_assert_ptr_null(owner_waiting(&world.r, 1000, NULL));
+	ck_assert_ptr_eq(registry_absent_owner(&world.r, 1000, "guard"), a);
+	ck_assert_ptr_null(registry_absent_owner(&world.r, 1001, "guard"));
+	ck_assert_ptr_null(registry_absent_owner(&world.r, 1000, "guard2"));
+	ck_assert_ptr_null(registry_absent_owner(&world.r, 1000, "")); /* no owner returns to an empty name */
+	ck_assert_ptr_null(registry_absent_owner(&world.r, 1000, NULL));
 }
 END_TEST
 
@@ -294,13 +291,13 @@ END_TEST
 START_TEST(servers) {
 	struct buf b = BUF_INIT(1000);
 	struct owner *x = own(&world, 1, "x"), *y = own(&world, 2, "y");
-	ck_assert_ptr_null(owner_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_ptr_null(registry_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true));
 	ck_assert_uint_eq(world.r.version, 1);
-	ck_assert_ptr_null(owner_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* again: nothing new */
+	ck_assert_ptr_null(registry_add_server(&world.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* again: nothing new */
 	ck_assert_uint_eq(world.r.version, 1);
-	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
+	ck_assert_ptr_null(registry_add_server(&world.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
 	ck_assert_uint_eq(world.r.version, 1); /* sent by mcp_set_servers, not in the table of hooks */
-	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
+	ck_assert_ptr_null(registry_add_server(&world.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
 	registry_put_server_names(&world.r, &b);
 	registry_put_servers(&world.r, &b);
 	ck_assert_str_eq(b.data, "[\"calc\",\"q\\\"\"]{\"calc\":{\"type\":\"sdk\",\"name\":\"calc\"},"
@@ -313,14 +310,14 @@ START_TEST(servers) {
 	/* an absent owner keeps it only if no other has it */
 	x->holder = NULL;
 	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), x);
-	ck_assert_ptr_null(owner_add_server(&world.r, y, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_ptr_null(registry_add_server(&world.r, y, span_of("\"calc\""), SPAN_NONE, true));
 	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), y);
-	owner_drop_servers(&world.r, y, false);
+	registry_drop_servers(&world.r, y, false);
 	ck_assert_ptr_null(registry_server(&world.r, span_of("\"web\"")));
 	ck_assert_ptr_eq(registry_server(&world.r, span_of("\"calc\"")), y);
-	owner_drop_servers(&world.r, y, true);
+	registry_drop_servers(&world.r, y, true);
 	ck_assert(owner_empty(y));
-	owner_free(&world.r, x);
+	registry_drop_owner(&world.r, x);
 	ck_assert(!registry_has_servers(&world.r));
 }
 END_TEST
@@ -328,12 +325,12 @@ END_TEST
 START_TEST(dialogs) {
 	struct owner *o = own(&world, 1, NULL);
 	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")));
-	ck_assert_ptr_null(owner_set_dialogs(o, span_of("[\"a\", \"b\"]")));
+	ck_assert_ptr_null(registry_set_dialogs(o, span_of("[\"a\", \"b\"]")));
 	ck_assert(owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"b\"")));
 	ck_assert(!owner_takes_dialog(o, span_of("\"ab\"")) && !owner_takes_dialog(o, SPAN_NONE));
-	ck_assert_ptr_null(owner_set_dialogs(o, span_of("[\"c\"]")));
+	ck_assert_ptr_null(registry_set_dialogs(o, span_of("[\"c\"]")));
 	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"c\"")));
-	ck_assert_ptr_null(owner_set_dialogs(o, SPAN_NONE));
+	ck_assert_ptr_null(registry_set_dialogs(o, SPAN_NONE));
 	ck_assert(!owner_takes_dialog(o, span_of("\"c\"")));
 }
 END_TEST
@@ -388,6 +385,13 @@ static void set_some(struct world *w, struct owner *o, uint64_t *seed) {
 	buf_free(&b);
 }
 
+static struct owner *owner_of(struct registry *r, const struct attachment *holder) {
+	struct owner *o;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		if (o->holder == holder) return o;
+	return NULL;
+}
+
 static struct owner *some_owner(struct world *w, uint64_t *seed) {
 	int who = (int)rng_below(seed, 4);
 	struct owner *o = owner_of(&w->r, PARTY(who));
@@ -418,7 +422,7 @@ START_TEST(what_the_child_may_call_is_known) {
 				set_some(&w, some_owner(&w, &seed), &seed);
 				break;
 			case 3:
-				owner_free(&w.r, some_owner(&w, &seed));
+				registry_drop_owner(&w.r, some_owner(&w, &seed));
 				break;
 			case 4:
 				if (waiting) break;
@@ -466,11 +470,11 @@ static void fill(struct world *w) {
 	send_and_take(w);
 	set(w, a, "{\"PreToolUse\":[{\"timeout\":3,\"hookCallbackIds\":[\"a\",\"b\"]}]}");
 	set(w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"hook_0\"]}]}");
-	owner_add_server(&w->r, b, span_of("\"s\""), SPAN_NONE, true);
-	owner_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
+	registry_add_server(&w->r, b, span_of("\"s\""), SPAN_NONE, true);
+	registry_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
 	owner_claimed(b);
-	owner_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
-	owner_set_dialogs(b, span_of("[\"kind\"]"));
+	registry_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
+	registry_set_dialogs(b, span_of("[\"kind\"]"));
 	a->holder = NULL;
 	a->grace_over = true;
 	loop_timer_set(&b->grace, 100000);
@@ -495,12 +499,12 @@ START_TEST(is_carried) {
 	buf_free(&y);
 	ck_assert(a.r.version == b.r.version && a.r.sent == b.r.sent && a.r.counter == b.r.counter);
 	ck_assert_uint_eq(a.r.n_hooks, b.r.n_hooks);
-	struct owner *back = owner_waiting(&b.r, 1000, "a");
+	struct owner *back = registry_absent_owner(&b.r, 1000, "a");
 	ck_assert(back && back->grace_over && !loop_timer_pending(&back->grace));
 	ck_assert(loop_timer_pending(&owner_of(&b.r, PARTY(2))->grace));
 	ck_assert(owner_takes_dialog(owner_of(&b.r, PARTY(2)), span_of("\"kind\"")));
-	ck_assert(owner_claims_server(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"s\"")));
-	ck_assert(!owner_claims_server(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"t\"")));
+	ck_assert(registry_is_claimed(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"s\"")));
+	ck_assert(!registry_is_claimed(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"t\"")));
 	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
 	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
 	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, with a known owner */
@@ -541,7 +545,7 @@ static char *many(size_t count, size_t matcher, size_t callback) {
 static void is_refused(struct world *w, struct owner *o, size_t count, size_t matcher, size_t callback,
 					   const char *code) {
 	_cleanup_free_ char *hooks = many(count, matcher, callback);
-	const char *error = owner_set_hooks(&w->r, o, span_of(hooks));
+	const char *error = registry_set_hooks(&w->r, o, span_of(hooks));
 	ck_assert_msg(error && strcmp(registry_code(error), code) == 0, "%s", error ? error : "accepted");
 }
 
@@ -564,9 +568,9 @@ START_TEST(bounds) {
 	for (size_t i = 0; i < LIMITS_NAMES; i++) {
 		char name[24];
 		snprintf(name, sizeof name, "\"%zu\"", i);
-		ck_assert_ptr_null(owner_add_server(&world.r, a, span_of(name), SPAN_NONE, true));
+		ck_assert_ptr_null(registry_add_server(&world.r, a, span_of(name), SPAN_NONE, true));
 	}
-	const char *error = owner_add_server(&world.r, b, span_of("\"x\""), SPAN_NONE, true);
+	const char *error = registry_add_server(&world.r, b, span_of("\"x\""), SPAN_NONE, true);
 	ck_assert(error && strcmp(registry_code(error), PLENUM_E_TOO_MANY) == 0);
 }
 END_TEST
@@ -578,15 +582,15 @@ START_TEST(staged) {
 	set(&world, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]}]}");
 	send_and_take(&world);
 	uint64_t version = world.r.version;
-	ck_assert_ptr_null(owner_stage_hooks(&world.r, a, span_of(fresh)));
+	ck_assert_ptr_null(registry_stage_hooks(&world.r, a, span_of(fresh)));
 	is_sent(&world, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
-	owner_cancel_hooks(&world.r, a);
+	registry_cancel_hooks(&world.r, a);
 	ck_assert_uint_eq(world.r.version, version);
 	ck_assert_uint_eq(world.r.n_hooks, 1);
 	ck_assert_ptr_null(hook(&world, "cb_2"));
-	ck_assert_ptr_null(owner_stage_hooks(&world.r, a, span_of(fresh)));
-	owner_commit_hooks(&world.r, a);
-	owner_commit_hooks(&world.r, a); /* nothing is staged */
+	ck_assert_ptr_null(registry_stage_hooks(&world.r, a, span_of(fresh)));
+	registry_commit_hooks(&world.r, a);
+	registry_commit_hooks(&world.r, a); /* nothing is staged */
 	is_sent(&world, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_3\"]}]}");
 }
 END_TEST
@@ -594,8 +598,8 @@ END_TEST
 START_TEST(names_of_absent_owners) {
 	struct owner *a = own(&world, 1, "a"), *b = own(&world, 2, NULL);
 	struct span x = span_of("\"x\""), y = span_of("\"\\u0079\"");
-	owner_add_server(&world.r, a, x, SPAN_NONE, true);
-	owner_add_server(&world.r, b, span_of("\"y\""), SPAN_NONE, true);
+	registry_add_server(&world.r, a, x, SPAN_NONE, true);
+	registry_add_server(&world.r, b, span_of("\"y\""), SPAN_NONE, true);
 	ck_assert_ptr_null(registry_server_taken(&world.r, x, PARTY(1), 1, NULL)); /* its own */
 	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1000, "a"), a);
 	ck_assert_ptr_eq(registry_server_taken(&world.r, y, PARTY(1), 1000, "a"), b);
@@ -606,18 +610,18 @@ START_TEST(names_of_absent_owners) {
 	ck_assert_ptr_eq(registry_server_taken(&world.r, x, PARTY(2), 1000, NULL), a);
 	ck_assert_ptr_null(registry_server_taken(&world.r, y, PARTY(2), 1001, NULL)); /* its owner cannot return */
 	struct owner *c = own(&world, 3, "a");
-	owner_add_server(&world.r, c, y, SPAN_NONE, true);
+	registry_add_server(&world.r, c, y, SPAN_NONE, true);
 	ck_assert(list_empty(&b->servers));
 	set(&world, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
 	set(&world, c, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"c\"]}]}");
 	send_and_take(&world);
-	owner_merge(&world.r, c, a);
+	registry_merge(&world.r, c, a);
 	is_sent(&world, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"cb_1\"]}]}");
 	ck_assert_ptr_eq(hook(&world, "cb_1")->entry->owner, c);
-	ck_assert(registry_server(&world.r, x) == c && owner_claims_server(&world.r, c, x) &&
-			  !owner_claims_server(&world.r, c, y));
-	owner_add_server(&world.r, c, x, SPAN_NONE, true);
-	ck_assert(!owner_claims_server(&world.r, c, x));
+	ck_assert(registry_server(&world.r, x) == c && registry_is_claimed(&world.r, c, x) &&
+			  !registry_is_claimed(&world.r, c, y));
+	registry_add_server(&world.r, c, x, SPAN_NONE, true);
+	ck_assert(!registry_is_claimed(&world.r, c, x));
 }
 END_TEST
 
