@@ -168,9 +168,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		return;
 	}
 	trim_soon(srv);
-	c->id = ++r->clients_seen;
-	r->n_clients++;
-	list_add_tail(&r->clients, &c->node);
+	router_add_client(r, c);
 	trust_meet(r, c);
 }
 

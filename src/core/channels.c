@@ -54,11 +54,8 @@ struct client *channels_of(struct client *c, const struct message *m) {
 
 static struct client *new_channel(struct client *c) {
 	struct router *r = c->world;
-	struct client *channel = client_new_channel(c->carrier ? c->carrier : c, &r->shares, r->clients_seen + 1);
-	if (!channel) return NULL;
-	r->clients_seen++;
-	r->n_clients++;
-	list_add_tail(&r->clients, &channel->node);
+	struct client *channel = client_new_channel(c->carrier ? c->carrier : c, &r->shares);
+	if (channel) router_add_client(r, channel);
 	return channel;
 }
 

@@ -694,7 +694,7 @@ bool client_copy_filter(struct client *c, const struct client *from) {
 	return names_copy(&c->filter.others, &from->filter.others);
 }
 
-struct client *client_new_channel(struct client *carrier, struct shares *shares, uint64_t id) {
+struct client *client_new_channel(struct client *carrier, struct shares *shares) {
 	struct client *c = make(carrier->loop, carrier->in.pool, -1, carrier->in.max, carrier->events, carrier->world);
 	if (!c) return NULL;
 	c->name = str_dup(carrier->name);
@@ -703,7 +703,6 @@ struct client *client_new_channel(struct client *carrier, struct shares *shares,
 		free_client(c);
 		return NULL;
 	}
-	c->id = id;
 	c->peer = carrier->peer;
 	c->watch = carrier->watch;
 	if (c->watch) c->watch->users++;

@@ -130,7 +130,7 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, struct sha
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
 						  const struct client_events *events, struct router *world);
 /* Make a channel of this connection. The caller gives it a place in the list. NULL without memory. */
-struct client *client_new_channel(struct client *carrier, struct shares *shares, uint64_t id);
+struct client *client_new_channel(struct client *carrier, struct shares *shares);
 static inline bool client_has_channels(const struct client *c) {
 	return !list_empty(&c->channels);
 }

@@ -72,6 +72,12 @@ struct client *router_client(struct router *r, uint64_t number) {
 	return NULL;
 }
 
+void router_add_client(struct router *r, struct client *c) {
+	c->id = ++r->clients_seen;
+	r->n_clients++;
+	list_add_tail(&r->clients, &c->node);
+}
+
 size_t router_children(const struct router *r) {
 	size_t n = 0;
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;

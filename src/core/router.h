@@ -123,5 +123,7 @@ void router_hold(struct client *c, struct chunk line);
 void router_subscribe(struct client *c, bool on);                /* notify it of every session */
 size_t router_children(const struct router *r);                  /* of sessions, running or starting */
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
+/* Give a new client its number and its place in the list. */
+void router_add_client(struct router *r, struct client *c);
 /* Return true if the client or one of its channels is in the session. */
 bool router_is_in(const struct client *c, const struct session *s);

@@ -153,9 +153,7 @@ static inline struct client *world_client(void) {
 	one->c = client_new(world.loop, &world.router->pool, &world.router->shares, fd, &peer, w, ORIGIN_FREE, 1 << 20,
 						&from_client_events, world.router);
 	ck_assert_ptr_nonnull(one->c);
-	one->c->id = world.n;
-	list_add_tail(&world.router->clients, &one->c->node);
-	world.router->n_clients++;
+	router_add_client(world.router, one->c);
 	return one->c;
 }
 
