@@ -63,12 +63,28 @@ static void end_calls_of(struct session *s, struct client *c) {
 bool attachment_copy(struct attachment *a, const struct attachment *from, bool ephemeral) {
 	a->by_tool = from->by_tool;
 	a->on_lag = from->on_lag;
-	a->ephemeral = ephemeral;
-	if (ephemeral) a->session->ephemeral = true;
-	a->wants_stderr = from->wants_stderr;
-	a->deny_asks = ephemeral && from->deny_asks;
 	a->asked_approve = from->asked_approve;
+	attachment_stand_in(a, ephemeral, from->deny_asks, from->wants_stderr);
 	return names_copy(&a->tools, &from->tools);
+}
+
+void attachment_change(struct attachment *a, bool observer, enum lag_policy on_lag, struct approval *approval) {
+	a->observer = observer;
+	a->on_lag = on_lag;
+	a->approve = approval->approve;
+	if (!approval->asked) return;
+	a->asked_approve = approval->approve;
+	a->by_tool = approval->by_tool;
+	names_free(&a->tools);
+	a->tools = approval->tools;
+	*approval = (struct approval){0};
+}
+
+void attachment_stand_in(struct attachment *a, bool ephemeral, bool deny_asks, bool wants_stderr) {
+	a->ephemeral = ephemeral;
+	if (ephemeral) session_set_ephemeral(a->session);
+	a->deny_asks = ephemeral && deny_asks; /* any other session may get more clients */
+	a->wants_stderr = wants_stderr;
 }
 
 void attachment_leave(struct client *c, const char *why) {
@@ -128,6 +144,18 @@ void attachment_close_ended(struct client *c) {
 void attachment_end_input(struct attachment *a) {
 	a->approve = false;
 	if (a->ephemeral) a->session->ending = true;
+}
+
+void attachment_end(struct attachment *a, const char *why) {
+	struct client *c = a->client;
+	bool ephemeral = a->ephemeral;
+	a->ephemeral = false; /* or its detachment would remove the session again */
+	if (c->filter.quiet && !ephemeral)
+		notify_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
+					a->session->name);
+	attachment_leave(c, why);
+	c->spent = ephemeral && client_has_channels(c);
+	if ((ephemeral && !c->spent) || c->ended) client_close(c);
 }
 
 /* --- upgrade ----------------------------------------------------------------------------------------------------- */

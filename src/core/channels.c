@@ -83,7 +83,7 @@ static struct session *make(struct client *c, struct session *like, const struct
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	s->made_by = like->made_by;
+	session_set_made_by(s, like->made_by);
 	sessions_leave_begin(s);
 	return s;
 }
@@ -98,6 +98,7 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	struct router *r = c->world;
 	const struct attachment *from = c->attachment;
 	struct session *like = from->session;
+	struct client_filter filter;
 	struct error why;
 	if (!share_allows(&r->shares, c->peer.uid, SHARE_CLIENTS, 1, &why)) {
 		notify_fail(c, e->request_id, PLENUM_E_SHARE_EXCEEDED, "%s", why.text);
@@ -116,12 +117,14 @@ void channels_open(struct client *c, struct chunk line, const struct envelope *e
 	if (made) s = made;
 	struct attachment *a = channel ? attachment_new(channel, s, from->observer, from->approve) : NULL;
 	/* It gets the role and the filters of the attachment whose client asked for it. */
-	if (!a || !attachment_copy(a, from, made && from->ephemeral) || !client_copy_filter(channel, from->client)) {
+	if (!a || !attachment_copy(a, from, made && from->ephemeral) ||
+		!client_filter_copy(&filter, &from->client->filter)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		if (channel) client_kill(channel);
 		if (made) loop_defer(made->loop, &made->over_task);
 		return;
 	}
+	client_set_filter(channel, &filter);
 	if (!made) kept_post(a);
 	client_read_tape(channel, &s->tape, s->tape.next);
 	attachment_ready(a);

@@ -42,6 +42,20 @@ void client_filter_free(struct client_filter *f) {
 	*f = (struct client_filter){0};
 }
 
+bool client_filter_copy(struct client_filter *to, const struct client_filter *from) {
+	*to = *from;
+	to->others = (struct names){0};
+	if (names_copy(&to->others, &from->others)) return true;
+	client_filter_free(to);
+	return false;
+}
+
+void client_set_filter(struct client *c, struct client_filter *f) {
+	client_filter_free(&c->filter);
+	c->filter = *f;
+	*f = (struct client_filter){0};
+}
+
 static void free_client(void *arg) {
 	struct client *c = arg;
 	struct mail *m;
@@ -688,10 +702,9 @@ void client_carry_channel(struct client *channel, struct client *carrier) {
 	list_add_tail(&carrier->channels, &channel->channel);
 }
 
-bool client_copy_filter(struct client *c, const struct client *from) {
-	c->filter = from->filter;
-	c->filter.others = (struct names){0};
-	return names_copy(&c->filter.others, &from->filter.others);
+void client_rename(struct client *c, const char *name) {
+	free(c->name);
+	c->name = *name ? str_dup(name) : NULL;
 }
 
 struct client *client_new_channel(struct client *carrier, struct shares *shares) {

@@ -183,9 +183,10 @@ void client_kill(struct client *c); /* at once */
 uint64_t client_behind(const struct client *c);
 /* Return true if the peer has the daemon's uid or is root. */
 bool client_is_ours(const struct client *c);
+void client_rename(struct client *c, const char *name); /* "": it has no label */
 void client_filter_free(struct client_filter *f);
-/* Give a new one the filter of another. False without memory. */
-bool client_copy_filter(struct client *c, const struct client *from);
+bool client_filter_copy(struct client_filter *to, const struct client_filter *from); /* false without memory */
+void client_set_filter(struct client *c, struct client_filter *f);                   /* takes it over */
 /* From now on the connection does not want lines of these types, an array of strings. False without memory. */
 bool client_mute(struct client *c, struct span types);
 /* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which

@@ -791,6 +791,14 @@ void session_remove(struct session *s) {
 	loop_defer_free(s->loop, &s->free_task);
 }
 
+void session_set_ephemeral(struct session *s) {
+	s->ephemeral = true;
+}
+
+void session_set_made_by(struct session *s, uint64_t id) {
+	s->made_by = id;
+}
+
 void session_set_created(struct session *s, int64_t ms) {
 	s->created_at = ms;
 }

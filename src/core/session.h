@@ -352,6 +352,8 @@ void session_kill_refused(struct session *s, const char *why);
 void session_use_profile(struct session *s, struct settings *settings, const struct profile *p); /* without a child */
 /* Note the name of its profile, which is not configured: it cannot start. False without memory. */
 bool session_lose_profile(struct session *s, const char *name);
+void session_set_ephemeral(struct session *s);            /* it ends with the client that made it */
+void session_set_made_by(struct session *s, uint64_t id); /* the session whose agent made it; 0: none */
 /* From the table on disk: the time it was made, and a child that may live on. */
 void session_set_created(struct session *s, int64_t ms);
 void session_set_stuck(struct session *s, pid_t pid, uint64_t start);

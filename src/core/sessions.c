@@ -107,17 +107,7 @@ void sessions_remove(struct router *r, struct session *s, const char *why) {
 	notice_text(&b, "reason", why);
 	notify_session(s, notice_end(&b));
 	owners_forget(s);
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-		struct client *c = a->client;
-		bool ephemeral = a->ephemeral;
-		a->ephemeral = false; /* or its detachment would remove the session again */
-		if (c->filter.quiet && !ephemeral)
-			notify_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
-						s->name);
-		attachment_leave(c, why);
-		c->spent = ephemeral && client_has_channels(c);
-		if ((ephemeral && !c->spent) || c->ended) client_close(c);
-	}
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) attachment_end(a, why);
 	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;

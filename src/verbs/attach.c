@@ -50,44 +50,35 @@ static const char *const roles[] = {"driver", "observer", NULL};
 static const char *const lags[] = {"gap", "close", "wait", NULL};
 static const char *const creates[] = {"auto", "never", "new", NULL};
 
-static bool take_tools(struct request *q, struct attachment *a, const json_t *tools) {
+static bool read_tools(struct request *q, struct names *out, const json_t *tools) {
 	size_t i;
 	json_t *tool;
 	if (!json_is_array(tools))
 		return reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"NAME\",...]}");
 	if (!reply_list_ok(q, "approve.tools", json_array_size(tools))) return false;
-	names_free(&a->tools);
-	a->by_tool = true;
 	json_array_foreach(tools, i, tool) {
 		if (!json_is_string(tool)) return reply_error(q, PLENUM_E_BAD_REQUEST, "`approve.tools` must hold strings");
-		if (!names_add(&a->tools, json_string_value(tool), json_string_length(tool)))
+		if (!names_add(out, json_string_value(tool), json_string_length(tool)))
 			return reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 	}
 	return true;
 }
 
-/* Without `approve` in the request a driver is an approver if it may be one; a request for it without the right is
- * refused. */
-static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
-	json_t *approve = json_object_get(q->body, "approve");
-	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
-	if (json_is_object(approve) && !take_tools(q, a, json_object_get(approve, "tools"))) return false;
-	if (json_is_boolean(approve)) {
-		names_free(&a->tools);
-		a->by_tool = false;
-	}
-	if (wants && !trust_may_approve(q->router, q->client)) {
-		if (approve)
-			return reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s",
-							   trust_why(q->router, q->client));
-		wants = false;
-	}
-	if (approve) a->asked_approve = wants;
-	a->approve = wants;
+/* Without `approve` in the request a client is an approver as before if it may be one; a request for it without the
+ * right is refused. The caller frees the tools, also after an error. */
+static bool read_approval(struct request *q, bool before, struct approval *out) {
+	const json_t *approve = json_object_get(q->body, "approve");
+	bool wants = approve ? !json_is_false(approve) : before;
+	*out = (struct approval){.approve = wants, .asked = approve != NULL, .by_tool = json_is_object(approve)};
+	if (out->by_tool && !read_tools(q, &out->tools, json_object_get(approve, "tools"))) return false;
+	if (!wants || trust_may_approve(q->router, q->client)) return true;
+	if (approve)
+		return reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s", trust_why(q->router, q->client));
+	out->approve = false;
 	return true;
 }
 
-static bool apply_types(struct request *q, struct client_filter *f) {
+static bool read_types(struct request *q, struct client_filter *f) {
 	json_t *types = json_object_get(q->body, "types"), *type;
 	const struct dialect *d = q->client->dialect;
 	size_t i;
@@ -117,22 +108,38 @@ static bool name_ok(struct request *q) {
 bool attach_name(struct request *q) {
 	const char *name = text(q, "name");
 	if (!name_ok(q)) return false;
-	if (!name) return true;
-	free(q->client->name);
-	q->client->name = *name ? str_dup(name) : NULL;
+	if (name) client_rename(q->client, name);
 	return true;
 }
 
-bool attach_apply(struct request *q, struct attachment *a, bool fresh) {
-	struct client_filter *f = &q->client->filter;
-	const char *role = text(q, "role"), *lag = text(q, "on_lag");
-	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
-	if (role) a->observer = strcmp(role, "observer") == 0;
-	if (lag) a->on_lag = strcmp(lag, "gap") == 0 ? LAG_GAP : strcmp(lag, "close") == 0 ? LAG_CLOSE : LAG_WAIT;
-	if (!apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
+static bool read_filter(struct request *q, struct client_filter *f) {
+	if (!client_filter_copy(f, &q->client->filter)) return reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 	f->tag = flag(q, "tag", f->tag);
 	f->no_partial = !flag(q, "partial", !f->no_partial);
 	f->no_echo = !flag(q, "echo", !f->no_echo);
+	f->quiet = flag(q, "quiet", f->quiet);
+	if (read_types(q, f)) return true;
+	client_filter_free(f);
+	return false;
+}
+
+static enum lag_policy read_lag(const struct request *q, enum lag_policy before) {
+	const char *lag = text(q, "on_lag");
+	return !lag ? before : strcmp(lag, "gap") == 0 ? LAG_GAP : strcmp(lag, "close") == 0 ? LAG_CLOSE : LAG_WAIT;
+}
+
+bool attach_apply(struct request *q, struct attachment *a, bool fresh) {
+	const char *role = text(q, "role");
+	bool observer = role ? strcmp(role, "observer") == 0 : a->observer;
+	struct approval approval;
+	struct client_filter filter;
+	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
+	if (!read_approval(q, fresh ? !observer : a->approve, &approval) || !read_filter(q, &filter)) {
+		names_free(&approval.tools);
+		return false;
+	}
+	attachment_change(a, observer, read_lag(q, a->on_lag), &approval);
+	client_set_filter(q->client, &filter);
 	return attach_name(q);
 }
 
@@ -371,8 +378,8 @@ static struct session *make_session(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	if (home) s->made_by = home->id;
-	s->ephemeral = flag(q, "ephemeral", false);
+	if (home) session_set_made_by(s, home->id);
+	if (flag(q, "ephemeral", false)) session_set_ephemeral(s);
 	if (flag(q, "raw_init", false)) sessions_leave_begin(s);
 	enum child_result result = sessions_start(q->router, s, &error);
 	if (s->starting) starts_await(q->client, s, q->line, true);
@@ -621,14 +628,6 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	reply(q, &b);
 }
 
-static void apply_shim(struct request *q, struct attachment *a, bool created) {
-	a->ephemeral = created && flag(q, "ephemeral", false);
-	if (a->ephemeral) a->session->ephemeral = true;
-	a->deny_asks = a->ephemeral && flag(q, "deny_asks", false); /* any other session may get more clients */
-	a->wants_stderr = flag(q, "stderr", false);
-	q->client->filter.quiet = flag(q, "quiet", false);
-}
-
 /* probe: the future attachment. */
 static bool may_own_servers(struct request *q, const struct attachment *probe) {
 	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || owners_may_register(probe)) return true;
@@ -680,13 +679,13 @@ void attach_verb(struct request *q) {
 					held->session->name);
 		return;
 	}
-	struct attachment probe = {.client = c};
+	struct attachment probe = {.client = c, .observer = is_text(q, "role", "observer")};
+	struct approval approval;
 	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
 		!find_start(q, dialect_default(), &(struct tape){.oldest = 1, .next = 1}, &start))
 		return;
-	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
-	bool approves = apply_approve(q, &probe, true);
-	names_free(&probe.tools);
+	bool approves = read_approval(q, !probe.observer, &approval);
+	names_free(&approval.tools);
 	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = c->starting ? awaited(q, &created) : get_session(q, &created);
 	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, session_dialect(s), &s->tape, &start)) return;
@@ -699,7 +698,8 @@ void attach_verb(struct request *q) {
 		attachment_leave(c, "attach failed");
 		return;
 	}
-	apply_shim(q, a, created);
+	attachment_stand_in(a, created && flag(q, "ephemeral", false), flag(q, "deny_asks", false),
+						flag(q, "stderr", false));
 	answer(q, a, created, start);
 	kept_post(a);
 	client_read_tape(c, &s->tape, start.seq);

@@ -513,6 +513,17 @@ class RoleTest(Case):
         b.send(user("no more"))
         b.error("not_allowed")
 
+    def test_a_refused_change_changes_nothing(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        self.assertRefused("bad_request", a.request, "plenum_register", role="observer", on_lag="close",
+                           approve={"tools": ["Bash", 1]})
+        answer = a.request("plenum_register")
+        self.assertEqual((answer["role"], answer["approve"]), ("driver", True))
+        child.print(perm("k-1", tool="Write"))
+        a.wait(type="control_request", request__tool_name="Write")
+
     def test_detach(self):
         _, _, child, a, b = self.open(2)
         b.request("plenum_detach")

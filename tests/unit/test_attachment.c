@@ -49,6 +49,30 @@ START_TEST(without_input_it_approves_nothing) {
 }
 END_TEST
 
+START_TEST(its_client_changes_it) {
+	struct attachment *a = world_enter()->attachment;
+	struct approval one_tool = {.approve = true, .asked = true, .by_tool = true};
+	ck_assert(names_add(&one_tool.tools, "Bash", 4));
+	attachment_change(a, false, LAG_WAIT, &one_tool);
+	ck_assert(a->approve && a->asked_approve && a->by_tool && names_have(&a->tools, "Bash", 4));
+	ck_assert_int_eq(a->on_lag, LAG_WAIT);
+	attachment_change(a, true, LAG_GAP, &(struct approval){.approve = false});
+	ck_assert(a->observer && !a->approve && a->asked_approve && a->by_tool); /* it has not asked for another filter */
+	attachment_change(a, false, LAG_GAP, &(struct approval){.approve = true, .asked = true});
+	ck_assert(!a->observer && a->approve && !a->by_tool && !names_have(&a->tools, "Bash", 4));
+}
+END_TEST
+
+START_TEST(a_program_stands_in_for_the_cli) {
+	struct attachment *a = world_enter()->attachment;
+	attachment_stand_in(a, false, true, true);
+	ck_assert(!a->ephemeral && !a->deny_asks && a->wants_stderr && !world.session->ephemeral);
+	attachment_stand_in(a, true, true, false);
+	ck_assert(a->ephemeral && a->deny_asks && !a->wants_stderr && world.session->ephemeral);
+	a->ephemeral = false;
+}
+END_TEST
+
 START_TEST(an_ephemeral_session_ends_with_its_client) {
 	struct client *c = world_enter();
 	session_drop_agent(world.session);
@@ -72,4 +96,5 @@ START_TEST(the_removal_detaches_all) {
 END_TEST
 
 RUN_TESTS_WITH(world_begin, world_end, "attachment", others_are_notified, a_half_closed_client_waits_for_its_answers,
-			   without_input_it_approves_nothing, an_ephemeral_session_ends_with_its_client, the_removal_detaches_all)
+			   without_input_it_approves_nothing, its_client_changes_it, a_program_stands_in_for_the_cli,
+			   an_ephemeral_session_ends_with_its_client, the_removal_detaches_all)
