@@ -707,6 +707,10 @@ void client_rename(struct client *c, const char *name) {
 	c->name = *name ? str_dup(name) : NULL;
 }
 
+void client_count_line(struct client *channel) {
+	channel->lines_in = channel->carrier->lines_in;
+}
+
 struct client *client_new_channel(struct client *carrier, struct shares *shares) {
 	struct client *c = make(carrier->loop, carrier->in.pool, -1, carrier->in.max, carrier->events, carrier->world);
 	if (!c) return NULL;

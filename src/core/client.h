@@ -134,6 +134,8 @@ struct client *client_new_channel(struct client *carrier, struct shares *shares)
 static inline bool client_has_channels(const struct client *c) {
 	return !list_empty(&c->channels);
 }
+/* A line of its carrier is served as one of the channel: errors give it its number there. */
+void client_count_line(struct client *channel);
 /* The channel that is being restored becomes one of this connection. */
 void client_carry_channel(struct client *channel, struct client *carrier);
 /* Return true if it can take no line now: those of its carrier wait for it. */

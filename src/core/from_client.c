@@ -325,7 +325,7 @@ static void route(struct client *from, struct chunk line, struct span body, cons
 		client_hold(from, line);
 		return;
 	}
-	if (c != from) c->lines_in = from->lines_in; /* for the number in an error */
+	if (c != from) client_count_line(c);
 	/* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
 	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? requests_row(c, &m->env) : NULL;
 	bool needed = row && row->act == ACT_INITIALIZE && handshake_arrives(c, m->env.request);
