@@ -488,8 +488,3 @@ void dialect_read_claim(const struct dialect *d, const struct words *w, struct d
 /* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or
  * one without its body, would allow what it must refuse. */
 void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body);
-/* Return KEPT_LATER if this request may begin the conversation of its session, KEPT_ANOTHER if it may begin another
- * one, else a refusal with *error. begun: a request has begun it. */
-enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char **error);
-/* Return true if the request names the conversation of its session. */
-bool dialect_names_own(const struct dialect_ask *ask);

@@ -28,6 +28,14 @@ void frame_put_success(struct buf *b, struct span id, const char *response_json)
 	buf_puts(b, "}}\n");
 }
 
+void frame_put_built_success(struct buf *b, struct span id, struct buf *body) {
+	if (body->failed)
+		b->failed = true;
+	else
+		frame_put_success(b, id, body->data);
+	buf_free(body);
+}
+
 void frame_put_built_request(struct buf *b, const char *id, struct buf *body) {
 	if (body->failed)
 		b->failed = true;

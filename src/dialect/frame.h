@@ -11,9 +11,10 @@
 #include "wire/scan.h"
 
 void frame_put_request(struct buf *b, const char *id, const char *request_json);
-/* The same with a built body, which is freed. If the body has failed, b fails too. */
+/* A built body is freed. If it has failed, b fails too. */
 void frame_put_built_request(struct buf *b, const char *id, struct buf *body);
 void frame_put_success(struct buf *b, struct span id, const char *response_json); /* response_json NULL: none */
+void frame_put_built_success(struct buf *b, struct span id, struct buf *body);
 #define FRAME_SUCCESS_END "}}}\n" /* of an object, of `response`, of the line */
 /* id SPAN_NONE: none. more: further members of the response, `,"name":value` each. */
 void frame_put_error(struct buf *b, struct span id, const char *code, const char *text, const char *more);

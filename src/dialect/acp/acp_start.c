@@ -21,6 +21,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/dialect_ask.h"
 #include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 
@@ -333,7 +334,7 @@ static void put_known(struct buf *body, const struct dialect_ask *ask) {
 
 /* Begin the conversation as this client asks for. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, error);
+	enum dialect_kept kept = dialect_ask_may_begin(ask, memo_get(ask->memo, "params").p, error);
 	if (kept == KEPT_FORBIDDEN) return kept;
 	if (!span_is_object(ask->e->request)) {
 		*error = "`params` must be an object with `cwd` and `mcpServers`";
@@ -347,7 +348,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 }
 
 static enum dialect_kept on_load(struct dialect_ask *ask, struct buf *body, const char **error, bool replay) {
-	if (!ask->again && !dialect_names_own(ask)) {
+	if (!ask->again && !dialect_ask_names_own(ask)) {
 		enum dialect_kept kept = begin(ask, error);
 		if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
 		return kept;

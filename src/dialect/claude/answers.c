@@ -81,7 +81,7 @@ void answers_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct
 								   "the client's answer is no JSON-RPC message");
 	else
 		buf_puts(&body, claude_hooks.neutral);
-	dialect_put_built(&claude_dialect, b, id, &body);
+	frame_put_built_success(b, id, &body);
 }
 
 const char *answers_check(enum ask_kind kind, struct span request, struct span response) {

@@ -280,7 +280,7 @@ static void put_prompt_cancelled(struct buf *b, struct span id, struct span uuid
 	buf_puts(&body, "{\"cancelled\":true,\"message_uuid\":");
 	buf_put(&body, uuid.p, uuid.n);
 	buf_putc(&body, '}');
-	dialect_put_built(&claude_dialect, b, id, &body);
+	frame_put_built_success(b, id, &body);
 }
 
 static void put_mode(struct buf *b, const char *id, struct span mode) {

@@ -19,6 +19,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/dialect_ask.h"
 #include "dialect/jsonrpc.h"
 
 #include <string.h>
@@ -204,7 +205,7 @@ struct span codex_start_model(const struct envelope *e) {
 
 /* Begin the thread as this client asks for. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, error);
+	enum dialect_kept kept = dialect_ask_may_begin(ask, memo_get(ask->memo, "params").p, error);
 	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
 	memo_set(ask->memo, "~fork", span_equals(ask->e->inner_subtype, "thread/fork") ? ask->e->session_id : SPAN_NONE);
@@ -213,7 +214,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 
 /* The agent answers for the thread that it has, with its history. */
 static enum dialect_kept on_resume(struct dialect_ask *ask, const char **error) {
-	if (ask->again || dialect_names_own(ask)) return ask->ready ? KEPT_PASS : KEPT_LATER;
+	if (ask->again || dialect_ask_names_own(ask)) return ask->ready ? KEPT_PASS : KEPT_LATER;
 	enum dialect_kept kept = begin(ask, error);
 	if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
 	return kept;
