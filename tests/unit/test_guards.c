@@ -248,22 +248,22 @@ static bool change(struct registry *r, uint64_t *seed) {
 	int lost = 0;
 	switch (rng_below(seed, o ? 10 : 1)) {
 	case 0:
-		o = owner_new(r, NULL, loop, rng_below(seed, 2) ? (void *)&somebody : NULL, (uid_t)(1000 + rng_below(seed, 2)),
-					  rng_below(seed, 2) ? "a" : "b", on_grace);
-		ck_assert_ptr_null(owner_set_hooks(r, o, hook_set(seed)));
+		o = registry_add_owner(r, NULL, loop, rng_below(seed, 2) ? (void *)&somebody : NULL,
+							   (uid_t)(1000 + rng_below(seed, 2)), rng_below(seed, 2) ? "a" : "b", on_grace);
+		ck_assert_ptr_null(registry_set_hooks(r, o, hook_set(seed)));
 		break;
 	case 1:
-		ck_assert_ptr_null(owner_set_hooks(r, o, hook_set(seed)));
+		ck_assert_ptr_null(registry_set_hooks(r, o, hook_set(seed)));
 		break;
 	case 2:
-		ck_assert_ptr_null(owner_stage_hooks(r, o, hook_set(seed)));
+		ck_assert_ptr_null(registry_stage_hooks(r, o, hook_set(seed)));
 		return true;
 	case 3:
-		owner_free(r, o);
+		registry_drop_owner(r, o);
 		break;
 	case 4:
 		o->grace_over = rng_below(seed, 2);
-		owner_drop_loose(r, o);
+		registry_drop_loose(r, o);
 		break;
 	case 5:
 		registry_was_sent(r);
@@ -276,7 +276,7 @@ static bool change(struct registry *r, uint64_t *seed) {
 		break;
 	case 8:
 		/* or equal entries could come in another order, which changes the text, but nothing else */
-		if (o != first && (list_empty(&o->entries) || list_empty(&first->entries))) owner_merge(r, first, o);
+		if (o != first && (list_empty(&o->entries) || list_empty(&first->entries))) registry_merge(r, first, o);
 		break;
 	default:
 		registry_child_gone(r);
@@ -298,7 +298,7 @@ START_TEST(the_mark_changes_with_the_text) {
 			ck_assert_uint_eq(guards_mark(&r), 0);
 			struct owner *o;
 			LIST_FOR_EACH (o, &r.owners, struct owner, node)
-				rng_below(&seed, 2) ? owner_commit_hooks(&r, o) : owner_cancel_hooks(&r, o);
+				rng_below(&seed, 2) ? registry_commit_hooks(&r, o) : registry_cancel_hooks(&r, o);
 		}
 		char *after = text_of(&r);
 		uint64_t next = guards_mark(&r);
@@ -308,7 +308,7 @@ START_TEST(the_mark_changes_with_the_text) {
 		same += next == mark;
 		free(before);
 		free(after);
-		if (list_length(&r.owners) > 6) owner_free(&r, one_of(&r, &seed));
+		if (list_length(&r.owners) > 6) registry_drop_owner(&r, one_of(&r, &seed));
 		before = text_of(&r);
 		mark = guards_mark(&r);
 	}
