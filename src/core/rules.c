@@ -769,20 +769,16 @@ int rules_errand(void) {
 	return EX_OK;
 }
 
-static const char *find_rule(const struct words *list, struct span text) {
-	for (size_t i = 0; i < list->n; i++)
-		if (span_same(span_of(list->v[i]), text)) return list->v[i];
-	return NULL;
-}
-
 enum rule_verdict rules_answer(const struct profile *p, const char *tool, struct span input, struct span answer,
 							   const char **rule) {
+	const struct words *lists[] = {&p->deny_tools, &p->ask_tools, &p->allow_tools};
 	const char *unused;
 	if (!rule) rule = &unused;
 	if (!answer.n || *answer.p < '0' || *answer.p > '0' + (char)RULE_ASK) return judge_call(p, tool, input, true, rule);
 	struct span text = {answer.p + 1, answer.n - 1};
-	*rule = find_rule(&p->deny_tools, text);
-	if (!*rule) *rule = find_rule(&p->ask_tools, text);
-	if (!*rule) *rule = find_rule(&p->allow_tools, text);
+	*rule = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t k = 0; k < lists[i]->n && !*rule; k++)
+			if (span_same(span_of(lists[i]->v[k]), text)) *rule = lists[i]->v[k];
 	return (enum rule_verdict)(*answer.p - '0');
 }

@@ -909,15 +909,11 @@ static void scan_text(struct scanner *outer, const char *text) {
 
 bool shell_commands(const char *text, struct shell_commands *out) {
 	struct scanner s = {.out = out};
-	*out = (struct shell_commands){.said = BUF_INIT(4 * SHELL_TEXT_MAX)};
-	if (strlen(text) > SHELL_TEXT_MAX) {
-		_cleanup_free_ char *head = strndup(text, SHELL_TEXT_MAX);
-		out->unsure = true;
-		if (!head) return false;
-		scan_text(&s, head);
-	} else {
-		scan_text(&s, text);
-	}
+	bool cut = strlen(text) > SHELL_TEXT_MAX;
+	_cleanup_free_ char *head = cut ? strndup(text, SHELL_TEXT_MAX) : NULL;
+	*out = (struct shell_commands){.said = BUF_INIT(4 * SHELL_TEXT_MAX), .unsure = cut};
+	if (cut && !head) return false;
+	scan_text(&s, cut ? head : text);
 	if (values_are_odd(&out->values) || runs_written(out)) out->unsure = true;
 	return !s.no_memory;
 }
