@@ -49,10 +49,7 @@ static json_t *describe(const char *update, const json_t *use) {
 	const char *command = js_same(name, "Bash") ? js_get(use, "input.command") : NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (js_word(name, kinds[i][0])) kind = kinds[i][1];
-	json_t *title = js_printf("%s%s%s", command ? "" : name, !command && path ? " " : "",
-							  command ? command
-							  : path  ? path
-									  : "");
+	json_t *title = command ? js_string(command) : js_printf("%s%s%s", name, path ? " " : "", path ? path : "");
 	return js_view(use,
 				   "{sessionUpdate:%z,toolCallId:$id,title:%o,kind:%s,status:pending,rawInput:$input,content:[],"
 				   "locations:%o,_meta:{claudeCode:{toolName:$name}}}",
@@ -120,18 +117,10 @@ static bool not_found(const struct rpc_call *c) {
 
 /* session/load shows the past, session/resume does not. */
 static void run_reopen(const struct rpc_call *c) {
-	const char *name = js_get(c->params, "sessionId");
-	if (agent_has("refuse-load")) {
-		rpc_fail(c, RPC_INTERNAL, "Internal error: a fault refuses it");
-	} else if (!enter(c)) {
-		return;
-	} else if (!name || !conversation_open(name)) {
-		not_found(c);
-	} else {
-		named = true;
-		if (strcmp(c->method, "session/load") == 0) put_history();
-		reply_opened(c, NULL);
-	}
+	if (!enter(c) || !(conversation_open(js_get(c->params, "sessionId")) || not_found(c))) return;
+	named = true;
+	if (strcmp(c->method, "session/load") == 0) put_history();
+	reply_opened(c, NULL);
 }
 
 static void run_list(const struct rpc_call *c) {
@@ -274,14 +263,11 @@ static json_t *take_answer(json_t *id, const json_t *request, json_t *result, js
 /* ---- the connection -------------------------------------------------------------------------------------------- */
 
 static void run_initialize(const struct rpc_call *c) {
-	if (agent_has("refuse-initialize"))
-		rpc_fail(c, RPC_INTERNAL, "Internal error: a fault refuses it");
-	else
-		rpc_reply(c, js_make("{protocolVersion:1,agentCapabilities:{loadSession:true,promptCapabilities:{image:true,"
-							 "embeddedContext:true},mcpCapabilities:{http:true,sse:true},sessionCapabilities:{list:{},"
-							 "resume:{},close:{}}},agentInfo:{name:plenum-fakeagent,title:Fake agent,version:%s},"
-							 "authMethods:[]}",
-							 PLENUM_VERSION));
+	rpc_reply(c, js_make("{protocolVersion:1,agentCapabilities:{loadSession:true,promptCapabilities:{image:true,"
+						 "embeddedContext:true},mcpCapabilities:{http:true,sse:true},sessionCapabilities:{list:{},"
+						 "resume:{},close:{}}},agentInfo:{name:plenum-fakeagent,title:Fake agent,version:%s},"
+						 "authMethods:[]}",
+						 PLENUM_VERSION));
 }
 
 static void run_nothing(const struct rpc_call *c) {

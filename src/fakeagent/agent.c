@@ -36,8 +36,8 @@ bool agent_has(const char *fault) {
 	return agent_fault(fault) > 0;
 }
 
-/* Flags without a value, and with a required one. An unknown flag may have one: it is ignored, for
- * clients of a newer CLI, with the following word unless that begins with a dash. */
+/* Flags without a value, and with a required one. An unknown flag may have one: it is ignored, for clients of a newer
+ * CLI, with the following word unless that begins with a dash. */
 static const char SWITCHES[] = "verbose include-partial-messages replay-user-messages fork-session continue "
 							   "allow-dangerously-skip-permissions acp await-initialize no-session-persistence "
 							   "version help";

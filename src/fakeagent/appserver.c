@@ -369,11 +369,8 @@ static void run_resume(const struct rpc_call *c) {
 	const char *name = need(c, "threadId");
 	bool loaded = agent.opened && js_same(name, agent.id);
 	if (!name) return;
-	if (agent_has("refuse-load"))
-		rpc_fail(c, RPC_INTERNAL, "a fault refuses it");
-	else if (!loaded && !rpc_may_open(c))
-		return;
-	else if (!loaded && !conversation_open(name))
+	if (!loaded && !rpc_may_open(c)) return;
+	if (!loaded && !conversation_open(name))
 		rpc_fail(c, RPC_INVALID, "no rollout found for thread id %s", name);
 	else
 		reply_opened(c, !js_true(c->params, "excludeTurns"));
@@ -436,8 +433,8 @@ static void run_interrupt(const struct rpc_call *c) {
 /* ---- the connection -------------------------------------------------------------------------------------------- */
 
 static void run_initialize(const struct rpc_call *c) {
-	if (agent.initialized || agent_has("refuse-initialize")) {
-		rpc_fail(c, RPC_INVALID, agent.initialized ? "Already initialized" : "a fault refuses it");
+	if (agent.initialized) {
+		rpc_fail(c, RPC_INVALID, "Already initialized");
 		return;
 	}
 	agent.initialized = true;

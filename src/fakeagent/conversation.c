@@ -31,7 +31,7 @@ static void find_dir(void) {
 
 /* An id comes from outside and must not lead out of the directory. */
 static char *path_of(const char *id) {
-	if (!dir || !*id || strchr(id, '/') || *id == '.') return NULL;
+	if (!dir || !id || !*id || strchr(id, '/') || *id == '.') return NULL;
 	return str_printf("%s/%s.jsonl", dir, id);
 }
 

@@ -16,5 +16,5 @@ json_t *conversation_last(void); /* content of the last message, borrowed, or NU
 /* Add a message and write it to the file. Takes content; answered: the uuids of the prompts of a reply, or NULL. */
 void conversation_add(const char *role, json_t *content, json_t *answered);
 void conversation_reset(const char *id); /* drop the messages */
-bool conversation_open(const char *id);  /* read its file; false: there is none */
+bool conversation_open(const char *id);  /* read its file; false: there is none, or id is NULL */
 json_t *conversation_stored(void);       /* the ids, the one written last first; new */

@@ -107,11 +107,14 @@ static void take_answer(const json_t *line) {
 
 static void take_call(const struct rpc_call *c) {
 	bool first = strcmp(c->method, "initialize") == 0;
+	bool reopens = js_word(c->method, "session/load session/resume thread/resume");
 	const struct rpc_method *m = spoken->methods;
 	while (m->name && strcmp(m->name, c->method) != 0) m++;
 	ready |= first;
 	current = first || !m->name || !ready ? NULL : c->id;
-	if (ready && m->name)
+	if ((first && agent_has("refuse-initialize")) || (reopens && agent_has("refuse-load")))
+		rpc_fail(c, RPC_INTERNAL, "%sa fault refuses it", spoken->internal);
+	else if (ready && m->name)
 		m->run(c);
 	else if (c->id && !ready)
 		rpc_fail(c, RPC_INVALID, "%s", spoken->unready);
