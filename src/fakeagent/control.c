@@ -58,12 +58,6 @@ static json_t *interrupt(const json_t *body) {
 	return agent.old ? NULL : js_make("{cancelled:%o,still_queued:%o}", gone, backlog_uuids());
 }
 
-static json_t *cancel_message(const json_t *body) {
-	const char *uuid = js_get(body, "message_uuid");
-	bool gone = uuid && backlog_cancel(uuid);
-	return js_make("{cancelled:%b,message_uuid:%z}", gone, gone && !agent.old ? uuid : NULL);
-}
-
 static json_t *set_mode(const json_t *body) {
 	const char *code = permission_set_mode(js_get(body, "mode"));
 	if (!code) return js_make("{mode:%s}", agent.mode);
@@ -75,11 +69,15 @@ static json_t *set_mode(const json_t *body) {
 }
 
 static json_t *run(const char *name, const json_t *body) {
-	const char *model = js_get(body, "model"), *server = js_get(body, "serverName");
+	const char *model = js_get(body, "model"), *server = js_get(body, "serverName"),
+			   *uuid = js_get(body, "message_uuid");
 	int tokens = (int)json_array_size(agent.messages) * 10;
 	if (js_same(name, "initialize")) return initialize(body);
 	if (js_same(name, "interrupt")) return interrupt(body);
-	if (js_same(name, "cancel_async_message")) return cancel_message(body);
+	if (js_same(name, "cancel_async_message")) {
+		bool gone = uuid && backlog_cancel(uuid);
+		return js_make("{cancelled:%b,message_uuid:%z}", gone, gone && !agent.old ? uuid : NULL);
+	}
 	if (js_same(name, "set_permission_mode")) return set_mode(body);
 	if (js_same(name, "set_model")) {
 		conversation_set_model(js_same(model, "default") ? NULL : model);

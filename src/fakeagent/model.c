@@ -79,18 +79,9 @@ static void ask(json_t *reply, const char *what, json_t *request) {
 
 /* ---- beside the reply ------------------------------------------------------------------------------------------ */
 
-static void print_lines(long n) {
-	for (long i = 0; i < n; i++)
-		out_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
-				 "parent_tool_use_id:null}",
-				 js_printf("line %ld", i + 1));
-}
-
 static void print_noise(long n) {
-	char line[1024];
-	memset(line, 'n', sizeof line);
-	memcpy(line, "noise: ", 7);
-	for (long i = 0; i < n; i++) fd_write_all(2, line, sizeof line);
+	_cleanup_json_ json_t *noise = repeated('n', n);
+	fd_write_all(2, json_string_value(noise), json_string_length(noise));
 }
 
 /* Return only after it has become sleep(1), signalled by the end of the pipe: no test sees it between fork and exec. */
@@ -195,13 +186,16 @@ static bool run_aside(struct directive *d) {
 	else if (is(d, "task", "nt"))
 		background_task(d->number, d->word);
 	else if (is(d, "lines", "n"))
-		print_lines(d->number);
+		for (long i = 1; i <= d->number; i++)
+			out_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
+					 "parent_tool_use_id:null}",
+					 js_printf("line %ld", i));
 	else if (is(d, "huge", "n"))
 		out_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
 	else if (is(d, "garbage", "t"))
 		out_line(d->word, strlen(d->word));
 	else if (is(d, "stderr", "n"))
-		print_noise(d->number);
+		print_noise(d->number * 1024);
 	else if (is(d, "exit", "n"))
 		exit((int)d->number);
 	else if (is(d, "grandchild", ""))
