@@ -31,7 +31,7 @@ static void ask_all(const json_t *entries, const char *event, const char *match,
 			struct query *q = query_send(
 				js_make("{subtype:hook_callback,callback_id:%O,input:%O,tool_use_id:%s}", callback.v, input, id),
 				(int64_t)(s * 1000));
-			q->entry = entry.v;
+			q->arg = json_incref(entry.v);
 			list_add_tail(asked, &q->mark);
 		}
 	}
@@ -45,7 +45,7 @@ static void decide(json_t *o, const char *what, const char *reason) {
 }
 
 static void fail(json_t *o, const struct query *q, const char *why) {
-	if (js_is(q->entry, "onFailure", "block"))
+	if (js_is(q->arg, "onFailure", "block"))
 		decide(o, "deny", why);
 	else
 		out_warning("hook_callback_failed", js_printf("A hook callback failed: %s", why));

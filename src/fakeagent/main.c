@@ -39,7 +39,7 @@ static const char USAGE[] =
 	"  --compat VERSION      2.1.332 (default) or 2.1.197\n"
 	"  --conversations DIR   where conversations are kept for --resume";
 
-static bool eof, closed;   /* closed: the queries have ended for it */
+static bool eof;
 static bool ready;         /* the last read may have left lines */
 static long handled;       /* lines */
 static bool since, shared; /* a line since the last read; the unfinished line began in a read with another line */
@@ -129,8 +129,7 @@ static void handle_all(void) {
 		handle(line.data, line.len);
 		chunk_drop(&line);
 	}
-	if (!eof || ready || closed || agent_has("ignore-eof")) return;
-	closed = true;
+	if (!eof || ready || agent_has("ignore-eof")) return;
 	if (agent.rpc) exit(0); /* such an agent ends at once, and an open permission with it */
 	query_end_all(NULL, QUERY_CLOSED);
 }

@@ -182,9 +182,8 @@ static bool env_is_set(const char *name) {
 }
 
 void out_state(const char *state) {
-	static const char *last;
-	bool same = js_same(last, state), all = env_is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
-	last = agent.state = state;
+	bool same = strcmp(agent.state, state) == 0, all = env_is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
+	agent.state = state;
 	if ((!same || strcmp(state, "idle") == 0) && (all || env_is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE")))
 		out_emit("{type:system,subtype:session_state_changed,state:%s,sdk_host_only:%t}", state, !all);
 }

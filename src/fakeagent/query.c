@@ -31,10 +31,10 @@ static void finish(struct query *q, enum query_end end) {
 }
 
 /* The end of one may run code that ends others: callers search anew after each. */
-static struct query *find(const char *id, const char *subtype, bool turn_only) {
+static struct query *find(const char *id, const char *subtype, bool attached) {
 	struct query *q;
 	LIST_FOR_EACH (q, &all, struct query, node) {
-		if (q->end || (turn_only && !q->of_turn) || (id && strcmp(q->id, id) != 0)) continue;
+		if (q->end || (attached && q->detached) || (id && strcmp(q->id, id) != 0)) continue;
 		if (!subtype || js_is(q->request, "subtype", subtype)) return q;
 	}
 	return NULL;
@@ -54,7 +54,7 @@ static json_t *line_of(const struct query *q) {
 struct query *query_send(json_t *request, int64_t timeout) {
 	struct query *q = calloc(1, sizeof *q);
 	if (!q) js_no_memory();
-	*q = (struct query){.request = request, .of_turn = agent.running, .end = closed ? QUERY_CLOSED : QUERY_OPEN};
+	*q = (struct query){.request = request, .end = closed ? QUERY_CLOSED : QUERY_OPEN};
 	str_uuid(q->id);
 	list_add_tail(&all, &q->node);
 	if (closed) return q;
@@ -64,7 +64,6 @@ struct query *query_send(json_t *request, int64_t timeout) {
 }
 
 void query_then(struct query *q, void (*then)(struct query *q), json_t *arg) {
-	q->of_turn = false;
 	q->detached = true;
 	q->then = then;
 	q->arg = arg;

@@ -22,14 +22,11 @@ struct query {
 	char id[37];
 	json_t *request, *response;
 	enum query_end end;
-	bool of_turn;  /* an interrupt ends it */
-	bool detached; /* see query_then() */
+	bool detached; /* by query_then(); an interrupt ends the others */
 	void (*then)(struct query *q);
-	json_t *arg;
+	json_t *arg; /* of then, or the sender's; freed with the query */
 	struct timer *timer;
-	/* the sender's: */
-	struct list mark;
-	const json_t *entry;
+	struct list mark; /* the sender's */
 };
 
 /* Print the control_request (takes request) and keep it. timeout < 0: none. After the end of stdin it is not printed
