@@ -21,8 +21,8 @@ void out_die(const char *text);                                  /* flush, write
 /* Every frame except the control family gets a uuid and the session_id. */
 void out_frame(json_t *frame);          /* takes frame */
 void out_emit(const char *format, ...); /* the same for a template of js_make() */
-void out_begin(json_t *more,
-			   json_t *servers); /* system/init, the first frame of a turn; takes names of tools, servers */
+/* system/init, the first frame of a turn. Takes more, names of tools, and servers. */
+void out_begin(json_t *more, json_t *servers);
 /* Name the prompts of the turn: the first 63 and the last, as the CLI does; both: also the last alone. Return frame. */
 json_t *out_name(json_t *frame, bool both);
 void out_mode(void);

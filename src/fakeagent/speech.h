@@ -7,8 +7,8 @@
 
 #include "fakeagent/js.h"
 
-void speech_request(
-	bool early); /* the model is called; early: a turn begins, before the acknowledgement of the prompt */
+/* The model is called. early: a turn begins, before the acknowledgement of the prompt. */
+void speech_request(bool early);
 /* Return the stop_reason, set after the whole message. NULL: the turn was aborted after a part was printed. */
 const char *speech_print(const json_t *reply);
 void speech_cut(void); /* end an aborted message, if there is one */
