@@ -30,7 +30,7 @@ struct agent {
 	bool opened; /* in another protocol: a session is open */
 	char *model;
 	json_t *messages;  /* in the form of the Messages API */
-	char *mode;        /* policy.c */
+	char *mode;        /* permission.c */
 	const char *state; /* out.c: idle, running or requires_action */
 
 	/* the running turn: dialogue.c */
