@@ -38,6 +38,7 @@ struct agent_look {
 	bool left;       /* it has ended; else it will be ended after the scan */
 	bool asked;      /* an errand reads environments for it */
 	bool read;       /* they were read, as far as they could be */
+	bool late;       /* they did not come in time: it waits for no others */
 	unsigned sweeps; /* scans since then */
 	unsigned fate;   /* of its detached processes, at the last one */
 };

@@ -683,7 +683,7 @@ struct sweep {
 	bool due;                /* only processes that got SIGTERM, and their descendants */
 	bool left;               /* the leftovers of its agent, which has ended */
 	bool over;               /* the session is removed afterwards */
-	bool asked, read;        /* environments, as in struct agent_look */
+	bool asked, read, late;  /* environments, as in struct agent_look */
 	int64_t grace;           /* from SIGTERM to SIGKILL */
 	unsigned passes;         /* scans so far */
 	size_t killed;
@@ -783,6 +783,7 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	k->root = root;
 	if (w->fate == FATE_KEEP || k->due) return 0;
 	k->due = now_ms() + (w->r->descent->hurried ? 0 : w->grace);
+	k->late = w->late;
 	if (kill(pid, SIGTERM) < 0 && errno == EPERM)
 		log_warn("process %d of an agent cannot be ended: it has another user", (int)pid);
 	return 0;
@@ -986,6 +987,7 @@ static void sweep_left(struct session *s, const struct crowd *c) {
 	bool first = !l->sweeps || l->fate != fate;
 	struct sweep w = sweep_of(s, fate);
 	w.left = true;
+	w.late = l->late;
 	w.killed = sweep_crowd(&w, c, first);
 	l->fate = fate;
 	l->sweeps = first ? 1 : l->sweeps + 1;
@@ -1051,6 +1053,16 @@ static void release_held(struct router *r) {
 	loop_defer(r->loop, &d->task);
 }
 
+/* Once is enough for each that has waited, and at the end of the daemon for all. */
+static void give_up_names(struct router *r) {
+	struct descent *d = r->descent;
+	struct agent *a;
+	struct sweep *w;
+	LIST_FOR_EACH (a, &d->held, struct agent, look.node) a->look.late |= a->look.asked;
+	LIST_FOR_EACH (w, &d->held_sweeps, struct sweep, node) w->late |= w->asked;
+	d->mute |= r->shutting_down;
+}
+
 static void on_names(void *arg, enum errand_end end) {
 	struct router *r = arg;
 	struct descent *d = r->descent;
@@ -1063,7 +1075,7 @@ static void on_names(void *arg, enum errand_end end) {
 		uint64_t named = strtoull(number, NULL, 10);
 		if (name && launch_is_number_of(r->instance, named)) name->number = named;
 	}
-	d->mute |= end == ERRAND_TIMEOUT && r->shutting_down; /* once is enough then */
+	if (end == ERRAND_TIMEOUT) give_up_names(r);
 	errand_drop(&d->errand);
 	release_held(r);
 }
@@ -1116,7 +1128,7 @@ static bool must_hold(const struct descent *d, bool read) {
 
 static void serve_agent(struct router *r, struct agent *a) {
 	struct descent *d = r->descent;
-	if (a->look.left && must_hold(d, a->look.read)) {
+	if (a->look.left && must_hold(d, a->look.read || a->look.late)) {
 		list_del(&a->look.node);
 		list_add_tail(&d->held, &a->look.node);
 	} else {
@@ -1126,7 +1138,7 @@ static void serve_agent(struct router *r, struct agent *a) {
 
 static void hold_or_sweep(struct router *r, struct sweep *w) {
 	struct descent *d = r->descent;
-	if (must_hold(d, w->read)) {
+	if (must_hold(d, w->read || w->late)) {
 		list_del(&w->node);
 		list_add_tail(&d->held_sweeps, &w->node);
 	} else {
@@ -1192,22 +1204,41 @@ static void kill_due(struct router *r, uint64_t number) {
 		.r = r, .numbers = {number, number}, .fate = FATE_KILL, .due = true, .names = BUF_INIT(NAMES_MAX)};
 	for (struct session *s = r->sessions; number && s && !w.id; s = s->hh.next)
 		if (launch_number(r->instance, s->name) == number) w.id = s->id;
+	for (struct kin *k = r->descent->by_pid; k; k = k->hh.next) w.late |= k->number == number && k->due && k->late;
 	bool waits = add_sweep(&w);
 	for (struct kin *k = r->descent->by_pid; k; k = k->hh.next)
 		if (k->number == number && k->due) k->due = waits ? DUE_SWEPT : 0;
 }
 
-static void on_due(void *arg) {
-	struct router *r = arg;
+/* Look for those that have ended, as many as the share of the turn allows. False: there are more. */
+static bool check_due(struct router *r) {
+	struct descent *d = r->descent;
+	for (struct kin *k = d->by_pid; k; k = k->hh.next) {
+		if (!k->due || k->due == DUE_SWEPT || k->checked == d->checks) continue;
+		k->checked = d->checks;
+		if (ended(k)) k->due = 0;
+		if (loop_must_yield(r->loop)) return false;
+	}
+	d->checks++;
+	return true;
+}
+
+static void kill_overdue(struct router *r) {
 	struct descent *d = r->descent;
 	struct kin *k;
-	for (k = d->by_pid; k; k = k->hh.next)
-		if (k->due && k->due != DUE_SWEPT && ended(k)) k->due = 0;
 	while ((k = overdue(d, now_ms()))) kill_due(r, k->number);
 	if (descent_ends(d))
 		arm(d);
 	else
 		r->events->changed(r);
+}
+
+static void on_due(void *arg) {
+	struct router *r = arg;
+	if (check_due(r))
+		kill_overdue(r);
+	else
+		loop_timer_set(&r->descent->timer, 0);
 }
 
 void descent_hurry(struct router *r) {
@@ -1217,7 +1248,7 @@ void descent_hurry(struct router *r) {
 	errand_drop(&d->errand);
 	for (struct kin *k = d->by_pid; k; k = k->hh.next)
 		if (k->due && k->due != DUE_SWEPT) k->due = 1;
-	on_due(r);
+	kill_overdue(r);
 }
 
 struct descent *descent_new(struct router *r) {
@@ -1226,6 +1257,7 @@ struct descent *descent_new(struct router *r) {
 		free(d);
 		return NULL;
 	}
+	d->checks = 1;
 	loop_timer_init(&d->timer, r->loop, on_due, r);
 	loop_task_init(&d->task, on_scan, r);
 	list_init(&d->waiting);

@@ -39,13 +39,15 @@ struct session;
 struct kin {
 	UT_hash_handle hh; /* by pid */
 	pid_t pid;
-	uint64_t start;  /* as from proc_stat() */
-	uint64_t number; /* of its session; 0: unknown */
-	bool seen;       /* it, or a process of its process session, was there at the last full scan */
-	bool detached;   /* outside of the process session of its child; else it ends with the child */
-	bool root;       /* detached and started by no running process of an agent: listed */
-	bool gone;       /* it has ended */
-	int64_t due;     /* SIGTERM was sent: the time of SIGKILL (now_ms()); 0: neither */
+	uint64_t start;   /* as from proc_stat() */
+	uint64_t number;  /* of its session; 0: unknown */
+	bool seen;        /* it, or a process of its process session, was there at the last full scan */
+	bool detached;    /* outside of the process session of its child; else it ends with the child */
+	bool root;        /* detached and started by no running process of an agent: listed */
+	bool gone;        /* it has ended */
+	int64_t due;      /* SIGTERM was sent: the time of SIGKILL (now_ms()); 0: neither */
+	bool late;        /* then: its sweep has waited in vain for environments */
+	unsigned checked; /* the newest check of those that are due */
 };
 
 /* The number of listed detached processes of a session. */
@@ -89,7 +91,8 @@ struct descent {
 	struct descent_name *names; /* those asked for, until the next scan; by pid */
 	size_t n_names;
 	struct loop_task task;
-	uint64_t scans; /* begun so far */
+	uint64_t scans;  /* begun so far */
+	unsigned checks; /* of processes that are due, with the current one */
 };
 
 struct descent *descent_new(struct router *r); /* NULL without memory */

@@ -19,6 +19,7 @@ static struct session *ends_meanwhile;
 static pid_t services[4];
 static size_t n_services;
 static void (*on_errand)(void);
+static bool times_out;
 
 void __real_proc_scan_begin(struct proc_scan *s);
 bool __real_proc_scan_next(struct proc_scan *s);
@@ -54,10 +55,14 @@ bool __wrap_loop_must_yield(const struct loop *l) {
 /* No environment can be read. */
 enum child_result __wrap_errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
 									  void (*done)(void *arg, enum errand_end end), void *arg, struct error *error) {
-	(void)e, (void)owner, (void)done, (void)arg;
+	(void)e, (void)owner;
 	ck_assert_str_eq(spec->kind, DESCENT_NAMES_ERRAND);
 	errands++;
 	if (on_errand) on_errand();
+	if (times_out) {
+		done(arg, ERRAND_TIMEOUT);
+		return CHILD_OK;
+	}
 	error_set(error, "none");
 	return CHILD_FAILED;
 }
@@ -85,6 +90,7 @@ static void begin(void) {
 	}
 	scans = steps = most = errands = held = killed = n_services = 0;
 	on_errand = NULL;
+	times_out = false;
 }
 
 static void stop_all(bool kill_now) {
@@ -402,6 +408,67 @@ START_TEST(a_hurry_waits_for_no_environment) {
 }
 END_TEST
 
+/* The second pass is for what was started during the first one. */
+START_TEST(an_environment_that_comes_late_is_waited_for_once) {
+	struct session *s = asleep("a");
+	pid_t mute = orphan(false), service = service_of(s, false);
+	times_out = true;
+	ck_assert(descent_end(s, true, false));
+	world_turn();
+	ck_assert_int_eq(ended_by(service), SIGKILL);
+	ck_assert_uint_ge(scans, 3);
+	ck_assert_uint_eq(errands, 1);
+	kill(mute, SIGKILL);
+	ended_by(mute);
+}
+END_TEST
+
+/* Nor is it before SIGKILL. */
+START_TEST(the_last_signal_waits_for_no_late_environment) {
+	struct session *s = asleep("a");
+	pid_t mute = orphan(false), stubborn = service_of(s, true);
+	times_out = true;
+	ck_assert(descent_end(s, false, false));
+	world_turn();
+	ck_assert_uint_eq(errands, 1);
+	kin_of(stubborn)->due = 1;
+	for (int i = 0; i < 3; i++) world.router->descent->timer.fn(world.router);
+	world_turn();
+	ck_assert_int_eq(ended_by(stubborn), SIGKILL);
+	ck_assert_uint_eq(errands, 1);
+	kill(mute, SIGKILL);
+	ended_by(mute);
+}
+END_TEST
+
+static size_t due(void) {
+	size_t n = 0;
+	for (size_t i = 0; i < n_services; i++) n += kin_of(services[i])->due != 0;
+	return n;
+}
+
+START_TEST(a_turn_checks_few_of_those_that_are_due) {
+	struct session *s = asleep("a");
+	struct descent *d = world.router->descent;
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) {
+		pid_t pid = service_of(s, false);
+		kin_of(pid)->due = INT64_MAX - 1;
+		kill(pid, SIGKILL);
+		ended_by(pid);
+	}
+	for (size_t left = ARRAY_SIZE(services); left > 0; left--) {
+		ck_assert_uint_eq(due(), left);
+		d->timer.fn(world.router);
+		ck_assert(loop_timer_pending(&d->timer));
+		ck_assert_int_eq(loop_timer_left(&d->timer), 0);
+	}
+	ck_assert_uint_eq(due(), 0);
+	loop_timer_stop(&d->timer);
+	d->timer.fn(world.router);
+	ck_assert(!loop_timer_pending(&d->timer));
+}
+END_TEST
+
 /* One scan for the leftovers of all sessions, one for what was started meanwhile. */
 START_TEST(the_end_of_the_daemon_takes_two_scans) {
 	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
@@ -476,4 +543,5 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   the_next_child_is_spared, environments_count_at_an_end_only,
 			   an_environment_that_was_read_counts_while_others_are_read, a_hurry_waits_for_no_environment,
 			   the_end_of_the_daemon_takes_two_scans, an_orphan_found_at_the_end_of_the_daemon_repeats_nothing,
-			   a_child_that_waits_for_the_scan_is_written_nothing)
+			   a_child_that_waits_for_the_scan_is_written_nothing, an_environment_that_comes_late_is_waited_for_once,
+			   the_last_signal_waits_for_no_late_environment, a_turn_checks_few_of_those_that_are_due)
