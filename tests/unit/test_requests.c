@@ -10,6 +10,14 @@
 	"\"mode\":\"plan\"}}\n"
 
 static char id[CALL_ID_MAX];
+static bool slow; /* the share of each turn is one piece of work */
+
+bool __real_loop_must_yield(const struct loop *l);
+bool __wrap_loop_must_yield(const struct loop *l);
+
+bool __wrap_loop_must_yield(const struct loop *l) {
+	return slow || __real_loop_must_yield(l);
+}
 
 /* The child answers the request with this id. */
 static void answers(const char *of) {
@@ -143,7 +151,40 @@ START_TEST(long_lines_are_not_copied) {
 }
 END_TEST
 
-RUN_TESTS_WITH(world_begin, world_end, "requests", long_lines_are_not_copied,
-			   a_request_goes_out_under_an_id_of_the_daemon, one_id_is_open_once, a_timeout_is_an_answer,
-			   a_change_is_announced_after_its_timeout, a_client_has_a_limit, a_sleeping_session_answers_nothing,
-			   a_client_that_left_gets_no_answer)
+#define MANY 600
+
+START_TEST(a_child_ends_after_very_many_requests) {
+	struct client *c = world_enter();
+	char line[400];
+	size_t n, errors = 0;
+	for (int i = 0; i < MANY; i++) {
+		snprintf(line, sizeof line, REQUEST("r%d", "get_context_usage"), i);
+		world_sends(c, line);
+	}
+	free(world_said_whole(c, &n));
+	slow = true;
+	world.session->agent->exited = true;
+	session_left(world.session);
+	ck_assert_ptr_nonnull(world.session->agent);
+	ck_assert_uint_gt(world.session->calls.n, MANY / 2);
+	ck_assert_uint_lt(world.session->calls.n, MANY);
+	world_turn();
+	ck_assert_ptr_null(world.session->agent);
+	ck_assert_uint_eq(world.session->calls.n, 0);
+	_cleanup_free_ char *said = world_said_whole(c, &n);
+	const char *end = strstr(said, "\"event\":\"child_exited\"");
+	ck_assert_ptr_nonnull(end);
+	for (const char *at = said; (at = strstr(at, "\"code\":\"child_exited\"")) && at < end; at++) errors++;
+	ck_assert_uint_eq(errors, MANY);
+}
+END_TEST
+
+static void begin(void) {
+	slow = false;
+	world_begin();
+}
+
+RUN_TESTS_WITH(begin, world_end, "requests", long_lines_are_not_copied, a_request_goes_out_under_an_id_of_the_daemon,
+			   one_id_is_open_once, a_timeout_is_an_answer, a_change_is_announced_after_its_timeout,
+			   a_client_has_a_limit, a_sleeping_session_answers_nothing, a_client_that_left_gets_no_answer,
+			   a_child_ends_after_very_many_requests)
