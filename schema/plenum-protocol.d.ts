@@ -258,6 +258,8 @@ export interface Limits {
   matcher?: number;
   initialize?: number;
   prompts?: number;
+  table?: number;
+  table_starts?: number;
 }
 
 export interface PlenumAttachRequest {

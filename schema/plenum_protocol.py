@@ -264,6 +264,8 @@ class Limits(TypedDict):
     matcher: NotRequired[int]
     initialize: NotRequired[int]
     prompts: NotRequired[int]
+    table: NotRequired[int]
+    table_starts: NotRequired[int]
 
 
 class PlenumAttachRequest(TypedDict):

@@ -191,6 +191,22 @@ static void put_mark(struct env *e, const char *name, const char *value) {
 		e->failed = true;
 }
 
+static size_t length_of(const struct words *w) {
+	size_t n = 0;
+	for (size_t i = 0; i < w->n; i++) {
+		n += strlen("\"\",");
+		for (const char *p = w->v[i]; *p; p++) {
+			unsigned char c = (unsigned char)*p;
+			n += c < 0x20 || c == 0x7f ? strlen("\\u0000") : c == '"' || c == '\\' ? 2 : 1;
+		}
+	}
+	return n;
+}
+
+size_t launch_length(const struct launch *l) {
+	return length_of(&l->args) + length_of(&l->env) + length_of(&l->argv);
+}
+
 /* --- more from a later client ------------------------------------------------------------------------------------- */
 
 static void replace(struct words *old, struct words *new) {
@@ -228,6 +244,7 @@ bool launch_bring(struct launch *l, struct launch_more *more) {
 	if (more->has_argv) replace(&l->argv, &more->argv);
 	l->env_only |= more->env_only;
 	l->has_argv |= more->has_argv;
+	l->length = launch_length(l);
 	l->changes++;
 	return true;
 }

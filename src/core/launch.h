@@ -33,6 +33,7 @@ struct launch {
 	uid_t uid;                /* the owner of the session */
 	int umask;                /* of the newest requester, plus 1; 0: unknown, the daemon's counts */
 	uint64_t changes;         /* counts launch_bring() and launch_move() */
+	size_t length;            /* launch_length(), since the session has it */
 	uint64_t nofile;          /* the soft limit at the start of the daemon */
 	const char *instance;     /* the daemon's mark, so that a later daemon finds leftover processes; borrowed */
 };
@@ -55,6 +56,8 @@ struct launch_more {
 bool launch_bring(struct launch *l, struct launch_more *more);
 /* Return true if a start of l has this environment of the client. */
 bool launch_has_env(const struct launch *l, const struct words *env);
+/* Return the most bytes that its words have as JSON, such as in the table on disk. */
+size_t launch_length(const struct launch *l);
 void launch_carry(struct carry *c, struct launch *l); /* except for instance and nofile, which are the daemon's */
 /* The errand that becomes a session's child (errands.h). */
 #define LAUNCH_ERRAND "launch"

@@ -46,6 +46,7 @@ struct session *sessions_add(struct router *r, const char *name, const struct pr
 							 uint64_t id) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
+	launch->length = launch_length(launch);
 	login_share(&launch->login, &r->login);
 	struct share *payer = share_take(&r->shares, launch->uid, SHARE_SESSIONS, 1);
 	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
@@ -164,5 +165,18 @@ const char *sessions_refused(struct router *r, const struct client *c, struct er
 		error_set(why, "too few descriptors are free (ulimit -n, LimitNOFILE): forget a session first");
 	else
 		return NULL;
+	return PLENUM_E_TOO_MANY;
+}
+
+const char *sessions_full(const struct router *r, const struct launch *l, struct error *why) {
+	size_t more = launch_length(l), all = 0;
+	for (const struct session *s = r->sessions; s; s = s->hh.next)
+		if (!s->ephemeral) all += s->launch.length; /* an ephemeral one is not in the table */
+	if (!more || all + more <= LIMITS_TABLE_STARTS) return NULL;
+	error_set(
+		why,
+		"all sessions may have %zu bytes of args and env (table_starts): they have %zu, and this is %zu more; forget "
+		"sessions",
+		LIMITS_TABLE_STARTS, all, more);
 	return PLENUM_E_TOO_MANY;
 }

@@ -30,6 +30,9 @@ struct session *sessions_add(struct router *r, const char *name, const struct pr
 							 uint64_t id);
 /* Return NULL if the client may make one more session, else an error code, with a text for it. */
 const char *sessions_refused(struct router *r, const struct client *c, struct error *why);
+/* Return NULL if the table on disk has room for the words of this launch besides those of all sessions, else an error
+ * code, with a text for the client. */
+const char *sessions_full(const struct router *r, const struct launch *l, struct error *why);
 /* Give a session without a child the present configuration, unless that has another dialect. */
 void sessions_renew_profile(struct session *s);
 /* Remove the session: all its clients are notified and detached. Its child must be gone or is killed. */

@@ -38,7 +38,6 @@ struct state {
 	int newer;              /* the next table to sync; -1: none */
 	int64_t seq;            /* of closed sessions */
 	struct record *records; /* the long parts of the table, as text */
-	size_t length, others;  /* of the newest table, and of the records in it of limited uids */
 	struct state_left *left;
 	size_t n_left;
 	bool lost; /* sessions were lost, and even their names */
@@ -326,22 +325,13 @@ static int replace(struct state *s, const struct draft *d) {
 	return 0;
 }
 
-/* Write the whole table; its head is also its last line. */
+/* Its head is also its last line. */
 static void put_table(struct draft *d, struct state *s, const struct state_session *all, size_t n) {
-	uid_t own = geteuid();
-	size_t others = 0;
 	put_head(d, s, all, n);
 	size_t head = d->len;
-	for (size_t i = 0; i < n; i++) {
-		size_t before = d->len;
-		record_put(d, &s->records, &all[i]);
-		if (all[i].uid != 0 && all[i].uid != own) others += d->len - before;
-	}
+	for (size_t i = 0; i < n; i++) record_put(d, &s->records, &all[i]);
 	record_sweep(&s->records);
 	draft_repeat(d, head);
-	if (d->own.failed) return;
-	s->length = d->len;
-	s->others = others;
 }
 
 bool state_save(struct state *s, const struct state_session *all, size_t n, struct error *error) {
@@ -368,11 +358,6 @@ bool state_save(struct state *s, const struct state_session *all, size_t n, stru
 
 bool state_has(const struct state *s, struct state_session *one, enum record_part part) {
 	return record_has(s->records, one->id, part, one->marks[part], &one->hashes[part]);
-}
-
-size_t state_length(const struct state *s, size_t *others) {
-	*others = s->others;
-	return s->length;
 }
 
 /* --- From JSON --------------------------------------------------------------------------------------------------- */

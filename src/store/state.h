@@ -102,9 +102,6 @@ bool state_save(struct state *s, const struct state_session *all, size_t n, stru
 /* Return true if the text of this part with one's id and mark is kept: state_save() does not read the part of `one`.
  * Sets one's hash of the part. */
 bool state_has(const struct state *s, struct state_session *one, enum record_part part);
-/* Return the bytes of the table of the newest state_save(), also if it failed; 0: there was none. *others: those of the
- * records of other uids than the daemon's and root. */
-size_t state_length(const struct state *s, size_t *others);
 
 /* The highest number of a line on the tape of a closed session: written with the table, known after loading; 0 without
  * a table, -1 if the table has none. */

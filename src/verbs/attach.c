@@ -354,6 +354,14 @@ static bool room_for_session(struct request *q, const struct session *home) {
 	return !code;
 }
 
+/* ephemeral: of a session that is not in the table. */
+static bool has_room(struct request *q, bool ephemeral, const struct launch *l) {
+	struct error why;
+	const char *code = ephemeral ? NULL : sessions_full(q->router, l, &why);
+	if (code) reply_error(q, code, "%s", why.text);
+	return !code;
+}
+
 static struct session *make_session(struct request *q, const char *name) {
 	char made_up[SESSIONS_MADE_UP_MAX];
 	struct error error;
@@ -366,7 +374,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
 	if (!p || !room_for_session(q, home)) return NULL;
 	if (!inquiry_look_for(q->client, q->line, p, text(q, "cwd"))) return NULL;
-	if (!make_launch(q, p, &launch)) {
+	if (!make_launch(q, p, &launch) || !has_room(q, flag(q, "ephemeral", false), &launch)) {
 		launch_free(&launch);
 		return NULL;
 	}
@@ -443,9 +451,12 @@ static bool bring(struct request *q, struct session *s) {
 							   .env_only = flag(q, "env_only", false)};
 	bool any = more.has_args || more.has_argv || more.has_env;
 	if (!any || s->agent || s->want_child || !may_bring(q)) return true;
-	bool fits = add_env(q, &more.env);
-	bool done = fits && add_all(&more.args, args) && add_all(&more.argv, argv) && launch_bring(&s->launch, &more);
-	if (fits && !done && reply_list_ok(q, "env", more.env.n)) reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+	bool good = add_env(q, &more.env);
+	bool read = good && ((add_all(&more.args, args) && add_all(&more.argv, argv)) || no_memory(q));
+	const struct launch all = {.args = more.args, .argv = more.argv, .env = more.env};
+	bool fits = read && has_room(q, s->ephemeral, &all);
+	bool done = fits && launch_bring(&s->launch, &more);
+	if (fits && !done && reply_list_ok(q, "env", more.env.n)) no_memory(q);
 	if (done) q->router->events->changed(q->router);
 	words_free(&more.args);
 	words_free(&more.argv);

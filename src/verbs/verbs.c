@@ -102,6 +102,8 @@ static void put_limits(struct buf *b, const struct settings *s) {
 		{"hooks", LIMITS_NAMES},
 		{"hooks_text", LIMITS_HOOKS_TEXT},
 		{"matcher", LIMITS_MATCHER},
+		{"table", LIMITS_TABLE},
+		{"table_starts", LIMITS_TABLE_STARTS},
 		{PLENUM_M_INITS, LIMITS_INITS},
 		{"prompts", LIMITS_PROMPTS},
 	};

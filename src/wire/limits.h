@@ -43,6 +43,7 @@ struct limits {
 #define LIMITS_VALUES ((size_t)16 * 1024)           /* JSON values of a plenum_ request: each may take 400 bytes */
 #define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024)     /* bytes of all hooks of a session */
 #define LIMITS_TABLE (32 * LIMITS_MIB)              /* bytes of the table of sessions on disk */
+#define LIMITS_TABLE_STARTS (LIMITS_TABLE / 2)      /* args and env in it; the rest is for guards and memos */
 #define LIMITS_TIMEOUT_MS ((int64_t)60 * 60 * 1000) /* longest plenum_timeout_ms */
 /* Work for one client in one turn of the loop; the rest waits for later turns. For a child only the bytes count,
  * because its lines cost less. */

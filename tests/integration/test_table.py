@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The directory of the table of sessions: its lock, its files, and the handling of a damaged table (contract 8)."""
 import errno
+import itertools
 import os
 import resource
 import subprocess
@@ -430,6 +431,78 @@ class FullDiskTest(Case):
         a = d.attached("s", name="guard")
         agent.child()
         self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")
+
+
+class LimitTest(Case):
+    """The table has a limit: what would not fit is refused, and the table of before stays whole."""
+
+    ENV = {"V%d" % i: "w" * 100000 for i in range(9)}
+    FITS = (16 << 20) // (9 * 100006)  # sessions with it
+
+    def full(self):
+        """As many sessions with ENV as fit, and a client that has asked for one more."""
+        d, _ = self.start(profile={"command": "cat"})
+        c = d.client()
+        for i in range(self.FITS):
+            c.attach("s%d" % i, env=self.ENV)
+            c.request("plenum_detach")
+        self.refused(c, "more")
+        return d, c
+
+    def refused(self, c, session, **members):
+        e = self.assertRefused("too_many", c.attach, session, env=self.ENV, **members)
+        self.assertIn("all sessions may have 16777216 bytes of args and env (table_starts)", e.text)
+        self.assertIn("forget sessions", e.text)
+
+    def test_a_start(self):
+        d, c = self.full()
+        self.assertEqual(len(d.sessions()), self.FITS)
+        self.refused(c, "more", args=["x"])
+        c.attach("small")
+        c.request("plenum_detach")
+        d.client().attach("brief", env=self.ENV, ephemeral=True)  # it is not in the table
+        c.request("plenum_stop", session="s0", how="kill", forget=True)
+        until(lambda: "s0" not in d.sessions(), what="a session less")
+        c.attach("more", env=self.ENV)
+        c.request("plenum_detach")
+        self.refused(c, "s0")
+
+    def test_more_for_a_sleeping_one(self):
+        """Also after a restart and an upgrade: the limit is for what is in the table."""
+        d, c = self.full()
+        d.kill9()
+        d.start()
+        self.refused(d.client(), "s0")
+        self.refused(d.client(), "more")
+        self.assertEqual(d.state_of("s0"), "asleep")
+        d.call("plenum_upgrade")
+        self.refused(d.client(), "s0", wake=True)
+        self.assertEqual(d.state_of("s0"), "asleep")
+        d.client().attach("s0")
+        self.assertEqual({len(s["env"]) for s in d.table()}, {9})
+
+    def test_guards(self):
+        """They fill the rest: the one too many is refused, and the next daemon has all of before."""
+        d, agent = self.start()
+        hooks = {"PreToolUse": [{"matcher": "m" * 60000, "hookCallbackIds": ["c%d" % i]} for i in range(16)]}
+        for i in range(self.FITS):
+            d.client().attach("s%d" % i, env=self.ENV)
+        kept = []
+        for i in itertools.count():
+            a = d.attached("g%d" % i, name="guard")
+            m = a.initialize(hooks)
+            if m["response.subtype"] != "success":
+                break
+            kept.append("g%d" % i)
+        self.assertEqual(m["response.code"], "too_many", m)
+        self.assertIn("cannot keep the hooks on disk: File too large (forget sessions of %s" % d.state, m["response.error"])
+        self.assertGreater(len(kept), 10)
+        self.assertEqual(d.call("plenum_status", session="g%d" % i)["hooks"], 0)
+        d.kill9()
+        d.start()
+        self.assertEqual({d.call("plenum_status", session=s)["hooks"] for s in kept}, {16})
+        self.assertFalse(any("guards_lost" in d.call("plenum_status", session=s) for s in kept))
+        self.assertEqual({len(s["env"]) for s in d.table() if s["name"].startswith("s")}, {9})
 
 
 class WriteTest(Case):

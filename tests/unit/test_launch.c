@@ -2,6 +2,7 @@
 #include "core/launch.h"
 
 #include "harness.h"
+#include "store/draft.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,5 +175,27 @@ START_TEST(brought_env_is_limited) {
 }
 END_TEST
 
+/* No less than in the table, whatever the words have. */
+START_TEST(test_length) {
+	static const char *const words[] = {
+		"", "plain", "a \"b\" \\", "\n\t\x01\x7f", "\xc3\xa9t\xc3\xa9", "\xf0\x9f\x98\x80"};
+	struct launch l = {0};
+	struct draft d;
+	draft_init(&d);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		ck_assert(words_add(&l.args, words[i]) && words_add(&l.env, words[i]));
+	draft_list(&d, l.args.v, l.args.n);
+	ck_assert(!d.own.failed);
+	ck_assert_uint_ge(launch_length(&l), 2 * (d.own.len - 1));
+	ck_assert_uint_le(launch_length(&l), 2 * (d.own.len - 1) + 16);
+	launch_move(&l, strdup("/tmp"));
+	ck_assert_uint_eq(l.changes, 1);
+	launch_move(&l, strdup("tmp")); /* no path: unchanged */
+	ck_assert_uint_eq(l.changes, 1);
+	draft_free(&d);
+	launch_free(&l);
+}
+END_TEST
+
 RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path, umasks, brought_later,
-		  brought_env_is_limited)
+		  brought_env_is_limited, test_length)

@@ -65,6 +65,36 @@ START_TEST(there_is_a_limit) {
 }
 END_TEST
 
+/* Of those on disk, by their words; a launch without words always fits. */
+START_TEST(the_words_of_all_sessions_have_a_limit) {
+	struct error why;
+	char *word = malloc(LIMITS_MIB - 2); /* with its quotes and a comma: 1 MiB */
+	memset(word, 'w', LIMITS_MIB - 3);
+	word[LIMITS_MIB - 3] = 0;
+	struct launch launch = {0}, none = {0};
+	struct launch_more more = {.has_args = true};
+	char name[16];
+	ck_assert(words_add(&launch.args, word) && words_add(&more.args, word));
+	for (size_t i = 0; i < LIMITS_TABLE_STARTS / LIMITS_MIB - 1; i++) {
+		struct launch one = {.cwd = strdup("/")};
+		snprintf(name, sizeof name, "full-%zu", i);
+		ck_assert(words_add(&one.env, word) && !sessions_full(world.router, &one, &why));
+		ck_assert_ptr_nonnull(sessions_create(world.router, name, world.profile, &one));
+	}
+	struct session *last = world_session("last");
+	ck_assert_ptr_null(sessions_full(world.router, &launch, &why));
+	ck_assert(launch_bring(&last->launch, &more));
+	ck_assert_str_eq(sessions_full(world.router, &launch, &why), PLENUM_E_TOO_MANY);
+	HAS(why.text, "16777216 bytes of args and env (table_starts): they have 16777216, and this is 1048576 more");
+	ck_assert_ptr_null(sessions_full(world.router, &none, &why));
+	last->ephemeral = true;
+	ck_assert_ptr_null(sessions_full(world.router, &launch, &why));
+	launch_free(&launch);
+	words_free(&more.args);
+	free(word);
+}
+END_TEST
+
 START_TEST(a_sleeping_session_gets_the_present_configuration) {
 	struct settings *newer = settings_new();
 	settings_unref(world.router->settings);
@@ -91,4 +121,5 @@ END_TEST
 
 RUN_TESTS_WITH(world_begin, world_end, "sessions", names, a_new_one_is_announced,
 			   the_numbers_of_a_name_do_not_come_again, a_rename_moves_it_in_the_table, there_is_a_limit,
-			   a_sleeping_session_gets_the_present_configuration, an_ending_session_is_waited_for)
+			   the_words_of_all_sessions_have_a_limit, a_sleeping_session_gets_the_present_configuration,
+			   an_ending_session_is_waited_for)

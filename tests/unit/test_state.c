@@ -614,16 +614,13 @@ START_TEST(test_too_long_a_table) {
 	enum { N = 33 };
 	struct state_session *all = calloc(N, sizeof *all);
 	char *word = malloc((1 << 20) + 1), *words[] = {word, NULL};
-	size_t length, others;
 	memset(word, 'x', 1 << 20);
 	word[1 << 20] = 0;
-	ck_assert_uint_eq(state_length(s, &others), 0);
 	ck_assert(state_save(s, &one, 1, &error));
 	for (int i = 0; i < N; i++) {
 		all[i] = one;
 		all[i].args = words;
 		all[i].n_args = 1;
-		all[i].uid = i % 2 ? geteuid() : 1000;
 		all[i].id = (uint64_t)i + 1;
 		all[i].marks[RECORD_LAUNCH] = 1;
 	}
@@ -634,11 +631,7 @@ START_TEST(test_too_long_a_table) {
 		int seen = 0;
 		ck_assert_int_eq(state_load(s, same, &seen, &error), 1); /* the previous one */
 	}
-	length = state_length(s, &others);
-	ck_assert(length > (size_t)N << 20 && length < (size_t)(N + 1) << 20);
-	ck_assert(others > (size_t)(N + 1) / 2 << 20 && others < (size_t)(N + 3) / 2 << 20);
 	ck_assert_msg(state_save(s, all + 2, N - 2, &error), "%s", error.text);
-	ck_assert_uint_lt(state_length(s, &others), length - (2 << 20));
 	free(word);
 	free(all);
 	state_close(s);
