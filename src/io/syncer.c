@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define STACK ((size_t)256 * 1024) /* of address space */
+#define CLOSING 8                  /* descriptors that wait to be closed */
 
 enum stage { STAGE_IDLE, STAGE_ASKED, STAGE_DONE, STAGE_QUIT };
 
@@ -16,29 +17,44 @@ struct syncer {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	enum stage stage; /* this and the two below belong to the lock */
+	enum stage stage; /* this and the members below, up to `told`, belong to the lock */
 	int fd, error;
+	int closing[CLOSING];
+	size_t n_closing;
 	struct loop_fd told;
 	void (*done)(void *arg, int error);
 	void *arg;
 };
 
+/* Both are called with the lock and hold it when they return, but not meanwhile. */
+static void sync_one(struct syncer *s) {
+	int fd = s->fd;
+	pthread_mutex_unlock(&s->lock);
+	int error = fsync(fd) < 0 ? errno : 0;
+	pthread_mutex_lock(&s->lock);
+	s->error = error;
+	s->stage = STAGE_DONE;
+	pthread_cond_broadcast(&s->changed);
+	eventfd_write(s->told.fd, 1);
+}
+
+static void close_one(struct syncer *s) {
+	int fd = s->closing[--s->n_closing];
+	pthread_mutex_unlock(&s->lock);
+	close(fd);
+	pthread_mutex_lock(&s->lock);
+}
+
 static void *work(void *arg) {
 	struct syncer *s = arg;
 	pthread_mutex_lock(&s->lock);
-	while (s->stage != STAGE_QUIT) {
-		if (s->stage != STAGE_ASKED) {
+	while (s->stage != STAGE_QUIT || s->n_closing) {
+		if (s->stage == STAGE_ASKED)
+			sync_one(s);
+		else if (s->n_closing)
+			close_one(s);
+		else
 			pthread_cond_wait(&s->changed, &s->lock);
-			continue;
-		}
-		int fd = s->fd;
-		pthread_mutex_unlock(&s->lock);
-		int error = fsync(fd) < 0 ? errno : 0;
-		pthread_mutex_lock(&s->lock);
-		s->error = error;
-		s->stage = STAGE_DONE;
-		pthread_cond_broadcast(&s->changed);
-		eventfd_write(s->told.fd, 1);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -113,6 +129,15 @@ bool syncer_start(struct syncer *s, int fd) {
 	}
 	pthread_mutex_unlock(&s->lock);
 	return idle;
+}
+
+void syncer_close(struct syncer *s, int fd) {
+	pthread_mutex_lock(&s->lock);
+	bool room = s->n_closing < CLOSING;
+	if (room) s->closing[s->n_closing++] = fd;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	if (!room) close(fd);
 }
 
 bool syncer_wait(struct syncer *s) {

@@ -264,11 +264,21 @@ static void sync_next(struct state *s, int fd) {
 	syncer_start(s->syncer, fd);
 }
 
+/* The thread frees the old table: for that its data must outlive the rename. */
+static bool rename_next(struct state *s) {
+	int old = openat(s->dir_fd, FILE_NAME, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	bool done = renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) == 0;
+	int number = errno;
+	if (old >= 0) syncer_close(s->syncer, old);
+	errno = number;
+	return done;
+}
+
 static void on_synced(void *arg, int number) {
 	struct state *s = arg;
 	struct error error;
 	bool table = s->syncing != s->dir_fd;
-	if (table) close(s->syncing);
+	if (table) syncer_close(s->syncer, s->syncing);
 	s->syncing = -1;
 	if (s->newer >= 0) {
 		int fd = s->newer;
@@ -277,7 +287,7 @@ static void on_synced(void *arg, int number) {
 		return;
 	}
 	if (table && number == 0) { /* the newest table is on the disk: rename it over the old one */
-		if (renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0)
+		if (!rename_next(s))
 			number = errno;
 		else
 			sync_next(s, s->dir_fd); /* some file systems cannot fsync a directory: no failure */
@@ -319,7 +329,7 @@ static int replace(struct state *s, const struct draft *d) {
 	if (s->syncing < 0) {
 		sync_next(s, fd);
 	} else {
-		if (s->newer >= 0) close(s->newer);
+		if (s->newer >= 0) syncer_close(s->syncer, s->newer);
 		s->newer = fd;
 	}
 	return 0;

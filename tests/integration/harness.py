@@ -983,7 +983,7 @@ class Daemon:
         being written, which takes as long as the disk does."""
         last, same = -1, 0
         for _ in range(500):
-            n = len([f for f in self.fd_list() if "/sessions.json." not in f])
+            n = len([f for f in self.fd_list() if "/sessions.json" not in f])
             same = same + 1 if n == last and self.waits() and not self.helpers() else 0
             last = n
             if same >= 3:

@@ -78,4 +78,30 @@ START_TEST(an_error_is_told) {
 }
 END_TEST
 
-RUN_TESTS("syncer", the_loop_hears_of_it, one_at_a_time, an_error_is_told)
+/* Any number of descriptors, also at the end and beside an fsync. */
+START_TEST(it_closes) {
+	struct loop *loop = loop_new();
+	struct syncer *s = syncer_new(loop, on_done, NULL);
+	int fd = temporary(), pipes[2], ends[40];
+	char c;
+	ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+	ck_assert(syncer_start(s, fd));
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		ends[i] = fcntl(pipes[1], F_DUPFD_CLOEXEC, 3);
+		ck_assert_int_ge(ends[i], 0);
+		syncer_close(s, ends[i]);
+	}
+	close(pipes[1]);
+	ck_assert_int_eq(read(pipes[0], &c, 1), 0); /* its end is seen when the last one is closed */
+	ck_assert(syncer_wait(s));
+	int last_one = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	syncer_close(s, last_one);
+	syncer_free(s);
+	ck_assert_int_eq(fcntl(last_one, F_GETFD), -1);
+	close(fd);
+	close(pipes[0]);
+	loop_free(loop);
+}
+END_TEST
+
+RUN_TESTS("syncer", the_loop_hears_of_it, one_at_a_time, an_error_is_told, it_closes)
