@@ -174,7 +174,8 @@ class Sweep:
         """A session is made with all that an attach can ask for; another client joins it."""
         a, b, name = self.client("driver"), self.client("other"), self.new_name()
         self.await_trust(a, strict)
-        body = a.try_request("plenum_attach", session=name, cwd=self.root + "/home", args=["--verbose"], env={"ONE": "1"},
+        body = a.try_request("plenum_attach", session=name, cwd=self.root + "/home", args=["--verbose"],
+                             env={"ONE": "1", "LONG": "x" * 2000},  # the table of sessions keeps its text
                              resume="0b5ad0de-0000-4000-8000-%012d" % self.made, name="driver", wake=False)
         self.has(body, lambda x: x and x["created"] and x["cwd"] == self.root + "/home", strict)
         self.attach(b, name, args=["--other"], env={"TWO": "2"})
