@@ -257,6 +257,7 @@ export interface Limits {
   hooks_text?: number;
   matcher?: number;
   initialize?: number;
+  conversation_id?: number;
   prompts?: number;
   table?: number;
   table_starts?: number;
@@ -524,7 +525,9 @@ export interface OpenRequest {
   agent_id: string | null;
   since_ms: number;
   asked_at_ms: number;
+  /** some of the clients that were asked, if there are many */
   asked: Array<ListedClient>;
+  asked_total: number;
 }
 
 export interface PlenumQueueRequest {

@@ -263,6 +263,7 @@ class Limits(TypedDict):
     hooks_text: NotRequired[int]
     matcher: NotRequired[int]
     initialize: NotRequired[int]
+    conversation_id: NotRequired[int]
     prompts: NotRequired[int]
     table: NotRequired[int]
     table_starts: NotRequired[int]
@@ -534,6 +535,7 @@ class OpenRequest(TypedDict):
     since_ms: int
     asked_at_ms: int
     asked: List[ListedClient]
+    asked_total: int
 
 
 class PlenumQueueRequest(TypedDict):

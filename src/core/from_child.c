@@ -22,21 +22,25 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/lengths.h"
+#include "wire/limits.h"
 #include "wire/lines.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #define CALLS_A_LOOK 256 /* between two looks at the clock */
 #define STRAY_LOG_EVERY 100
 #define CAUSE_MAX 1024
+#define VERSION_MAX 258               /* bytes with its quotes */
 #define STRAY_MAX ((size_t)64 * 1024) /* shown bytes of one stray line */
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
 	steps_learn_conversation(s, e->session_id);
 	progress_init(&s->progress);
 	turns_child_begins(s);
-	session_set_child(s, span_dup(r->left_socket, NULL), span_dup(r->version, NULL));
+	session_set_child(s, r->left_socket.n < PATH_MAX ? span_dup(r->left_socket, NULL) : NULL,
+					  r->version.n <= VERSION_MAX ? span_dup(r->version, NULL) : NULL);
 }
 
 /* --- state reported by a line ------------------------------------------------------------------------------------- */
@@ -66,8 +70,28 @@ static bool may_be_addressed(const struct dialect *d, const struct envelope *e) 
 	return d->read_addressee && !e->session_id.p;
 }
 
+/* Such names are kept, compared, and shown in lists. */
+static bool has_long_name(const struct dialect *d, enum ask_kind kind, const struct envelope *e) {
+	static const enum ask_part parts[] = {ASK_PART_TOOL, ASK_PART_AGENT, ASK_PART_DIALOG_KIND, ASK_PART_CALLBACK,
+										  ASK_PART_SERVER};
+	bool any = e->inner_subtype.n > LIMITS_MATCHER;
+	for (size_t i = 0; !any && i < ARRAY_SIZE(parts); i++)
+		any = d->ask_part(kind, e->request, parts[i]).n > LIMITS_MATCHER;
+	return any;
+}
+
+static void refuse(struct session *s, enum ask_kind kind, struct chunk line, const struct envelope *e,
+				   const char *why) {
+	struct span callback = session_dialect(s)->ask_part(kind, e->request, ASK_PART_CALLBACK);
+	if (kind == ASK_HOOK)
+		hooks_refuse(s, e->request_id, callback.n <= LIMITS_MATCHER ? callback : SPAN_NONE, why);
+	else
+		asks_refuse(s, line, e, why);
+}
+
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
-	if (!e->request_id.p || !span_is_object(e->request)) { /* it cannot be answered */
+	bool answerable = e->request_id.p && e->request_id.n <= LIMITS_MATCHER;
+	if (!answerable || !span_is_object(e->request)) {
 		to_tape(s, LINE_OTHER, line, 0);
 		return;
 	}
@@ -78,11 +102,11 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		return;
 	}
 	if (s->pendings.n >= s->settings->limits.max_pending) {
-		if (kind == ASK_HOOK)
-			hooks_refuse(s, e->request_id, d->ask_part(kind, e->request, ASK_PART_CALLBACK),
-						 "too many requests are open");
-		else
-			asks_refuse(s, line, e, "too many requests are open");
+		refuse(s, kind, line, e, "too many requests are open");
+		return;
+	}
+	if (line.len > LIMITS_MATCHER && has_long_name(d, kind, e)) {
+		refuse(s, kind, line, e, "a name in the request has more than 64 KiB");
 		return;
 	}
 	if (may_be_addressed(d, e) && client_handles_ask(s, line, e)) return;
@@ -244,6 +268,13 @@ static const struct unread too_wide = {
 	"the child's answer has an object of more than 32,768 members",
 };
 
+static const struct unread too_named = {
+	PLENUM_E_TOO_LONG,
+	"the child printed a line with an id or a type of more than 64 KiB; that line is left out",
+	"the request has an id or a type of more than 64 KiB",
+	"the child's answer has an id or a type of more than 64 KiB",
+};
+
 static void fail_unread_answer(struct session *s, struct span id, const struct unread *why) {
 	struct call *call = call_find(&s->calls, id);
 	if (!call) return;
@@ -278,10 +309,9 @@ static void answer_unread(struct session *s, const struct head *head, const stru
 	session_must_write(s, notice_chunk(&b));
 }
 
-static void on_long_line(struct session *s, struct chunk line, size_t size, bool wide) {
+static void leave_out(struct session *s, struct chunk line, size_t size, const struct unread *why) {
 	struct buf b = NOTICE_INIT;
 	struct envelope nothing = {0};
-	const struct unread *why = wide ? &too_wide : &too_long;
 	struct head h;
 	line.len = MIN(line.len, (size_t)LINES_HEAD);
 	session_dialect(s)->read_head(line, &h);
@@ -293,6 +323,10 @@ static void on_long_line(struct session *s, struct chunk line, size_t size, bool
 	if (h.kind == LINE_RESPONSE) fail_unread_answer(s, h.id, why);
 	if (h.kind == LINE_REQUEST) answer_unread(s, &h, why);
 	if (h.kind == LINE_RESULT) turns_end(s, CHUNK_NONE, &nothing);
+}
+
+static void on_long_line(struct session *s, struct chunk line, size_t size, bool wide) {
+	leave_out(s, line, size, wide ? &too_wide : &too_long);
 }
 
 static bool is_wide(struct span object) {
@@ -309,11 +343,20 @@ static bool needs_wide(const struct session *s, const struct envelope *e) {
 	return false;
 }
 
+/* They are searched, compared and copied at once. */
+static bool has_long_id(const struct envelope *e) {
+	const struct span ids[] = {e->type,       e->subtype,          e->request_id,        e->uuid,
+							   e->session_id, e->inner_request_id, e->user_message_uuid, e->parent_tool_use_id};
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		if (ids[i].n > LIMITS_MATCHER) return true;
+	return false;
+}
+
 /* Take a line. If it uses a name of the daemon, clients get it under another name. */
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	struct envelope own;
-	if (UNLIKELY(lengths_in_use) && needs_wide(s, e)) {
-		on_long_line(s, line, line.len - 1, true);
+	if (UNLIKELY(lengths_in_use) && (has_long_id(e) || needs_wide(s, e))) {
+		leave_out(s, line, line.len - 1, has_long_id(e) ? &too_named : &too_wide);
 		return;
 	}
 	if (LIKELY(!e->reserved)) {

@@ -3,7 +3,9 @@
 #include "core/notify.h"
 #include "core/status.h"
 
+#include "base/log.h"
 #include "base/str.h"
+#include "wire/limits.h"
 
 #include <string.h>
 
@@ -22,6 +24,10 @@ static struct session *other_holder(const struct session *s, const char *id) {
 static void learn(struct session *s, struct span id, bool asked_for) {
 	_cleanup_free_ char *text = span_dup(id, NULL);
 	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
+	if (strlen(text) > LIMITS_CONVERSATION) {
+		log_warn("session %s: an id of a conversation with %zu bytes is ignored", s->label, strlen(text));
+		return;
+	}
 	struct session *other = other_holder(s, text);
 	if (other) { /* clients of the one session may know nothing of the other (trust_is_closed_to()) */
 		struct error why;

@@ -15,6 +15,7 @@
 #include "core/starts.h"
 #include "core/trust.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -263,8 +264,12 @@ static bool take_resume(struct request *q, const char *asked, struct launch *l) 
 	struct dialect_claim claim;
 	bool known = read_claim(q, &words, &claim);
 	const char *resume = !known ? NULL : claim.resume ? claim.resume : asked;
-	l->resume = str_dup(resume);
+	size_t n = resume ? strlen(resume) : 0;
+	if (n <= LIMITS_CONVERSATION) l->resume = str_dup(resume);
 	words_free(&words);
+	if (n > LIMITS_CONVERSATION)
+		return reply_error(q, PLENUM_E_TOO_LONG, "the id of a conversation may have %zu bytes, this one has %zu",
+						   LIMITS_CONVERSATION, n);
 	return known && (!resume || l->resume || no_memory(q));
 }
 

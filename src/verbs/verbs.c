@@ -105,6 +105,7 @@ static void put_limits(struct buf *b, const struct settings *s) {
 		{"table", LIMITS_TABLE},
 		{"table_starts", LIMITS_TABLE_STARTS},
 		{PLENUM_M_INITS, LIMITS_INITS},
+		{"conversation_id", LIMITS_CONVERSATION},
 		{"prompts", LIMITS_PROMPTS},
 	};
 	size_t from = reply_begin_object(b, "limits");
@@ -459,37 +460,58 @@ static void verb_queue(struct request *q) {
 
 #define INPUT_MAX ((size_t)64 * 1024) /* longest input of a tool shown in full */
 #define INPUT_SHOWN ((size_t)1000)    /* shown bytes of a longer one */
+#define NAME_SHOWN ((size_t)1000)     /* of a name */
 
-/* *room: bytes left in the answer for inputs and suggestions. */
-static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
+/* Bytes that are left in the answer. */
+struct room {
+	size_t inputs; /* and suggestions */
+	size_t asked;
+};
+
+/* A name of the child, cut if it is long. */
+static void put_name(struct buf *b, const char *key, const char *name) {
+	if (name)
+		notice_bytes(b, key, name, str_fit(name, NAME_SHOWN));
+	else
+		notice_text(b, key, NULL);
+}
+
+/* List the clients that were asked, as far as there is room, and their number. */
+static void put_asked(struct buf *b, const struct pending *p, size_t *room) {
+	reply_begin_list(b, "asked");
+	for (size_t i = 0; i < p->n_asked && *room; i++) {
+		size_t at = b->len;
+		reply_put_client(b, p->asked[i]->client);
+		reply_end_entry(b, at);
+		*room -= MIN(*room, b->len - at);
+	}
+	reply_end_list(b);
+	notice_number(b, "asked_total", (int64_t)p->n_asked);
+}
+
+static void put_pending(struct buf *b, const struct session *s, const struct pending *p, struct room *room) {
 	struct span input = pending_part(p, ASK_PART_INPUT), agent = pending_part(p, ASK_PART_AGENT);
 	struct span suggestions = pending_part(p, ASK_PART_SUGGESTIONS);
 	size_t from = b->len;
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
 	notice_text(b, "session", s->name);
 	notice_text(b, "request_id", p->id);
-	notice_text(b, "subtype", p->subtype);
-	notice_text(b, PLENUM_M_TOOL, p->tool);
+	put_name(b, "subtype", p->subtype);
+	put_name(b, PLENUM_M_TOOL, p->tool);
 	notice_number(b, "since_ms", now_ms() - p->since);
 	notice_number(b, "asked_at_ms", p->since_real);
-	notice_text(b, PLENUM_M_AGENT, agent_id);
-	reply_begin_list(b, "asked");
-	for (size_t i = 0; i < p->n_asked; i++) {
-		size_t at = b->len;
-		reply_put_client(b, p->asked[i]->client);
-		reply_end_entry(b, at);
-	}
-	reply_end_list(b);
-	if (input.p && input.n < MIN(INPUT_MAX, *room)) {
+	put_name(b, PLENUM_M_AGENT, agent_id);
+	put_asked(b, p, &room->asked);
+	if (input.p && input.n < MIN(INPUT_MAX, room->inputs)) {
 		notice_raw(b, "input", input);
-		*room -= input.n;
+		room->inputs -= input.n;
 	} else if (input.p) {
 		notice_bytes(b, "input", input.p, MIN(input.n, INPUT_SHOWN));
 	}
 	if (span_is_array(suggestions) &&
-		suggestions.n < MIN(INPUT_MAX, *room)) { /* a part of them would be another rule */
+		suggestions.n < MIN(INPUT_MAX, room->inputs)) { /* a part of them would be another rule */
 		notice_raw(b, "suggestions", suggestions);
-		*room -= suggestions.n;
+		room->inputs -= suggestions.n;
 	}
 	reply_end_entry(b, from);
 }
@@ -498,7 +520,7 @@ static void verb_pending(struct request *q) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct session *one = NULL;
 	struct pending *p;
-	size_t room = LIMITS_MIB;
+	struct room room = {LIMITS_MIB, LIMITS_MIB};
 	if (json_object_get(q->body, "session") && !(one = named_session(q))) return;
 	struct trust_view view = trust_view(q->router, q->client);
 	reply_begin_list(&b, "pending");

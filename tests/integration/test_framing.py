@@ -157,6 +157,28 @@ class SizeTest(Case):
         self.assertNone(a.seen(type="x"))
         child.mark(a)
 
+    def test_long_names_of_the_child(self):
+        """A long id of a conversation or a long version is ignored, and a request with a long name refused. A line of
+        256 KiB or more with a long id is left out."""
+        d, _, child, a = self.open()
+        child.print({"type": "system", "subtype": "init", "session_id": "c" * 5000, "claude_code_version": "v" * 300}, RESULT)
+        a.wait(type="result")
+        status = d.call("plenum_status", session="s")
+        self.assertEqual((status["conversation_id"], status["version"]), (None, None))
+        child.print(init_line("c" * 4096, claude_code_version="v" * 256))
+        child.mark(a)
+        status = d.call("plenum_status", session="s")
+        self.assertEqual((status["conversation_id"], status["version"]), ("c" * 4096, "v" * 256))
+        child.print(perm("k-1", tool="T" * 70000), perm("k-2", agent_id="A" * 70000), request("k-3", "s" * 70000))
+        for k in ("k-1", "k-2"):
+            self.assertIn("64 KiB", child.answer(k)["response.response.message"])
+        self.assertIn("64 KiB", child.answer("k-3")["response.error"])
+        long = "x" * 300000
+        child.print(request(long, "elicitation"), {"type": "result", "session_id": long}, {"type": long}, {"type": "y", "uuid": long})
+        child.mark(a)
+        self.assertEqual([e["code"] for e in a.events("error")], ["too_long"] * 4)
+        self.assertNone(a.seen(type="y"))
+
     def test_too_long_requests_of_the_child(self):
         """C02: each kind is refused under its id; a guard that cannot see the call denies it."""
         _, _, child, a = self.open(limits={"child_line": "64K"})

@@ -7,7 +7,7 @@ from harness import Case, dump, user
 
 LIMITS = {"request": 1 << 20, "values": 16384, "words": 4096, "types": 4096, "members": 4096, "names": 4096, "hooks": 4096,
           "hooks_text": 1 << 20, "matcher": 65536, "call": 1 << 20, "initialize": 64, "prompts": 4096,
-          "table": 32 << 20, "table_starts": 16 << 20}
+          "conversation_id": 4096, "table": 32 << 20, "table_starts": 16 << 20}
 
 
 def names(n, stem="n"):
@@ -73,6 +73,13 @@ class LimitsTest(Case):
         a.wait(type="n0")
         self.assertNone(a.seen(type="other"))
         self.assertTrue(a.seen(type="n4095"))
+
+    def test_the_id_of_a_conversation(self):
+        a = self.d.client()
+        self.over("too_long", "4096", a.attach, "s", resume="x" * 4097)
+        self.over("too_long", "4096", a.attach, "s", args=["--resume", "x" * 4097])
+        self.assertEqual(self.d.sessions(), {})
+        a.attach("s", resume="x" * 4096)
 
     def test_blocks_and_servers(self):
         a = self.d.attached()

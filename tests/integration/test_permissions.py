@@ -411,6 +411,20 @@ class LeavingTest(Asks):
         self.assertIn("Bash", str(listed))
         self.assertNone(child.answers("k-1"))
 
+    def test_many_requests_of_many_approvers_are_listed(self):
+        """The answer names some of the asked clients, and has the number of all."""
+        d, agent = self.start()
+        approvers = [d.attached(name="n" * 200) for _ in range(30)]
+        child = agent.child()
+        child.print(*[perm("k-%d" % i, tool="T" * 2000) for i in range(300)])
+        for a in approvers:
+            a.wait(type="control_request", request__tool_use_id="toolu_k-299")
+        listed = d.call("plenum_pending")["pending"]
+        self.assertEqual([p["asked_total"] for p in listed], [30] * 300)
+        self.assertEqual(len(listed[0]["asked"]), 30)
+        self.assertEqual(len(listed[299]["asked"]), 0)
+        self.assertEqual(listed[0]["tool_name"], "T" * 1000)
+
     def test_permission_wait(self):
         d, agent = self.start(profile={"permission_wait": "300ms"})
         o = d.attached(role="observer")
