@@ -18,6 +18,7 @@
 #define SEND_BUDGET ((size_t)512 * 1024)      /* bytes of one write, except for one longer line */
 #define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* the client is not read while its mail exceeds this */
 #define CHANNEL_MAIL SEND_BUDGET              /* the channels of a client wait while its mail exceeds this */
+#define MAIL_AT_ONCE 1024                     /* lines that are freed in one turn */
 #define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and it is cut off beyond this */
 
 struct mail {
@@ -35,6 +36,45 @@ static void drop_mail(struct mail *m) {
 	list_del(&m->node);
 	for (size_t i = 0; i < m->n; i++) chunk_drop(&m->parts[i]);
 	free(m);
+}
+
+/* Mail that is not sent any more. A client that does not read may have a million short lines: they are freed over many
+ * turns. */
+struct waste {
+	struct loop *loop;
+	struct lines_pool *pool; /* trimmed after it, and the heap with it */
+	struct loop_task task;
+	struct list mail;
+};
+
+static void free_waste(void *arg) {
+	struct waste *w = arg;
+	for (size_t i = 0; i < MAIL_AT_ONCE && !list_empty(&w->mail); i++)
+		drop_mail(LIST_OF(w->mail.prev, struct mail, node)); /* the newest first: the heap shrinks with it */
+	if (!list_empty(&w->mail)) {
+		loop_defer(w->loop, &w->task);
+		return;
+	}
+	if (w->pool->on_busy) w->pool->on_busy(w->pool);
+	free(w);
+}
+
+/* Free all of it, at once if it is little, or without memory. */
+static void free_mail(struct client *c) {
+	struct mail *m;
+	struct waste *w = NULL;
+	for (size_t i = 0; (m = LIST_TOP(&c->mail, struct mail, node)) != NULL; i++) {
+		if (i >= MAIL_AT_ONCE && !w && (w = malloc(sizeof *w)) != NULL) break;
+		drop_mail(m);
+	}
+	if (!w) return;
+	w->loop = c->loop;
+	w->pool = c->in.pool;
+	loop_task_init(&w->task, free_waste, w);
+	list_init(&w->mail);
+	list_add_tail(&c->mail, &w->mail); /* in place of the client's head */
+	list_del(&c->mail);
+	loop_defer(w->loop, &w->task);
 }
 
 void client_filter_free(struct client_filter *f) {
@@ -58,8 +98,7 @@ void client_set_filter(struct client *c, struct client_filter *f) {
 
 static void free_client(void *arg) {
 	struct client *c = arg;
-	struct mail *m;
-	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
+	free_mail(c);
 	for (size_t i = 0; i < c->n_rest; i++) chunk_drop(&c->rest[i]);
 	lines_free(&c->in);
 	chunk_drop(&c->held);
@@ -553,8 +592,7 @@ static void after_flush(struct client *c, bool done) {
 }
 
 static void drop_unsent(struct client *c) {
-	struct mail *m;
-	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
+	free_mail(c);
 	c->mail_bytes = 0;
 	client_skip(c);
 }

@@ -85,6 +85,29 @@ START_TEST(readers_far_behind_are_watched) {
 }
 END_TEST
 
+static void stop(void *arg) {
+	loop_stop(arg);
+}
+
+/* A client that does not read may have a million lines. */
+START_TEST(unsent_lines_are_freed_over_many_turns) {
+	struct client *c = world_enter();
+	struct chunk line = chunk_copy("{}\n", 3);
+	struct loop_task last;
+	for (int i = 0; i < 10000; i++) client_post(c, chunk_ref(line));
+	ck_assert_uint_gt(line.block->refs, 10000);
+	client_kill(c);
+	loop_task_init(&last, stop, world.loop);
+	loop_defer(world.loop, &last);
+	loop_run(world.loop);
+	ck_assert_uint_gt(line.block->refs, 5000);
+	world_turn();
+	ck_assert_uint_eq(line.block->refs, 1);
+	chunk_drop(&line);
+}
+END_TEST
+
 RUN_TESTS_WITH(world_begin, world_end, "pace", the_child_is_as_fast_as_its_fastest_reader,
 			   a_stopped_reader_does_not_count, the_child_waits_for_a_client_that_asked_for_it,
-			   an_overtaken_client_has_a_gap, a_client_may_be_closed_instead, readers_far_behind_are_watched)
+			   an_overtaken_client_has_a_gap, a_client_may_be_closed_instead, readers_far_behind_are_watched,
+			   unsent_lines_are_freed_over_many_turns)
