@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/launch.h"
@@ -34,6 +35,7 @@ struct helper {
 
 /* A session with a command that ran within notify_interval, or is due. */
 struct due {
+	UT_hash_handle hh; /* by session, for each kind */
 	struct list node;
 	enum alert_kind kind;
 	char *session;
@@ -47,6 +49,7 @@ struct attention {
 	struct children *children;
 	struct router *router;
 	struct list helpers, dues;
+	struct due *by_session[ALERT_KINDS];
 	size_t n_helpers[ALERT_KINDS], n_dues;
 	struct loop_timer timer; /* for the next due command */
 };
@@ -74,6 +77,7 @@ static void forget(struct due *d) {
 }
 
 static void free_due(struct attention *a, struct due *d) {
+	HASH_DELETE(hh, a->by_session[d->kind], d);
 	list_del(&d->node);
 	a->n_dues--;
 	forget(d);
@@ -213,25 +217,30 @@ static bool is_needed(struct attention *a, const struct due *d) {
 	return d->kind != ALERT_STALLED || (s && s->stall.told);
 }
 
+/* Run its command if that is due and has a place; free it if it is over. Return when it must be looked at again, in ms;
+ * INT64_MAX: after the end of another command. */
+static int64_t look_at(struct attention *a, struct due *d, int64_t now) {
+	int64_t every = a->router->settings->notify_interval, left = d->at + every - now;
+	bool needed = is_needed(a, d);
+	if (needed && left <= 0 && a->n_helpers[d->kind] < AT_ONCE) {
+		run(a, d);
+		d->at = now;
+		left = every;
+		needed = false;
+	}
+	if (!needed) forget(d);
+	if (!needed && left <= 0) free_due(a, d);
+	return left > 0 ? left : INT64_MAX;
+}
+
 /* Run the due commands, drop the old ones. The end of any command, and the timer, call this again. */
 static void run_due(void *arg) {
 	struct attention *a = arg;
 	struct due *d;
-	int64_t every = a->router->settings->notify_interval, now = now_ms(), next = INT64_MAX;
+	int64_t now = now_ms(), next = INT64_MAX;
 	LIST_FOR_EACH (d, &a->dues, struct due, node) {
-		int64_t left = d->at + every - now;
-		bool needed = is_needed(a, d);
-		if (needed && left <= 0 && a->n_helpers[d->kind] < AT_ONCE) {
-			run(a, d);
-			d->at = now;
-			left = every;
-			needed = false;
-		}
-		if (!needed) forget(d);
-		if (!needed && left <= 0)
-			free_due(a, d);
-		else if (left > 0)
-			next = MIN(next, left);
+		int64_t left = look_at(a, d, now);
+		next = MIN(next, left);
 	}
 	loop_timer_set(&a->timer, next);
 }
@@ -239,6 +248,11 @@ static void run_due(void *arg) {
 static struct due *add_due(struct attention *a, const char *session, enum alert_kind kind) {
 	struct due *d = calloc(1, sizeof *d);
 	if (!d || !(d->session = strdup(session))) {
+		free(d);
+		return NULL;
+	}
+	if (!HASH_TRY_ADD(hh, a->by_session[kind], d->session, strlen(d->session), d)) {
+		free(d->session);
 		free(d);
 		return NULL;
 	}
@@ -251,13 +265,13 @@ static struct due *add_due(struct attention *a, const char *session, enum alert_
 
 static struct due *due_of(struct attention *a, const char *session, enum alert_kind kind) {
 	struct due *d;
-	LIST_FOR_EACH (d, &a->dues, struct due, node)
-		if (d->kind == kind && strcmp(d->session, session) == 0) return d;
-	return add_due(a, session, kind);
+	HASH_FIND(hh, a->by_session[kind], session, strlen(session), d);
+	return d ? d : add_due(a, session, kind);
 }
 
 void attention_call(struct attention *a, const struct session *s, const struct alert *alert) {
 	struct due *d = due_of(a, s->name, alert->kind);
+	bool waited = d && d->waits;
 	if (d) {
 		forget(d);
 		d->request = str_dup(alert->request);
@@ -269,9 +283,10 @@ void attention_call(struct attention *a, const struct session *s, const struct a
 		log_warn("%s: out of memory", keys[alert->kind]);
 		return;
 	}
-	if (a->n_helpers[d->kind] >= AT_ONCE)
+	if (a->n_helpers[d->kind] >= AT_ONCE && !waited)
 		log_warn("%s: session %s: waiting for a place, %d commands are running", keys[d->kind], s->label, AT_ONCE);
-	run_due(a);
+	int64_t left = look_at(a, d, now_ms()), before = loop_timer_left(&a->timer);
+	if (left < INT64_MAX && (before < 0 || left < before)) loop_timer_set(&a->timer, left);
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */

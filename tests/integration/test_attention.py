@@ -466,6 +466,18 @@ class CommandsTest(Case):
         env = self.wait(2)
         self.assertEqual((env["SESSION"], env["REQUEST"]), ("s", rid))
 
+    def test_a_wait_for_a_place_is_logged_once(self):
+        """Eight commands run at once. A session with many questions waits for one place."""
+        self.begin([], on_pending="/bin/sleep 120")
+        for i in range(8):
+            self.d.attached("s%d" % i, role="observer")
+            self.agent.child().print(perm("k-1"))
+        self.d.attached("late", role="observer")
+        child = self.agent.child()
+        child.print(*[perm("k-%d" % i) for i in range(50)])
+        until(lambda: len(self.d.call("plenum_pending", session="late")["pending"]) == 50, what="the questions")
+        self.assertEqual(self.d.log().count("session late: waiting for a place"), 1)
+
     def test_the_newest_is_not_lost(self):
         """Of many within notify_interval the first and the last one, also over an upgrade."""
         self.begin(["on_turn_end"], notify_interval="1s")
