@@ -3,6 +3,7 @@
 #include "core/asks.h"
 #include "core/guards.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -113,16 +114,34 @@ void hooks_call(struct session *s, struct chunk line, const struct envelope *e) 
 
 #define MCP_GONE_TEXT "the client that serves this MCP server is not there"
 
-/* The child waits no more for a cancelled call, and reports that only by a notification (protocol-facts 4.2). */
+static uint64_t hash_call(struct span server, struct span id) {
+	return (uint64_t)hash_keyed(server.p, server.n) << 32 | hash_keyed(id.p, id.n);
+}
+
+#define NO_CALL 1
+
+static uint64_t call_hash(struct pending *p) {
+	if (p->call) return p->call;
+	struct span message = pending_part(p, ASK_PART_MESSAGE), id = span_member(message, "id");
+	if (id.p && span_member(message, "method").p) p->call = hash_call(pending_part(p, ASK_PART_SERVER), id);
+	if (!p->call) p->call = NO_CALL;
+	return p->call;
+}
+
+/* The child waits no more for a cancelled call, and reports that only by a notification (protocol-facts 4.2). Messages
+ * may be long: they are compared by their hashes first. */
 static void end_cancelled(struct session *s, const struct pending *notice) {
 	struct span id = notice->dialect->hooks->cancels_call(pending_part(notice, ASK_PART_MESSAGE));
+	struct span server = pending_part(notice, ASK_PART_SERVER);
 	struct pending *p;
 	if (!id.p) return;
+	uint64_t call = hash_call(server, id);
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
+		if (p->kind != ASK_MCP || p->owner != notice->owner || call_hash(p) != call) continue;
 		struct span other = pending_part(p, ASK_PART_MESSAGE);
-		if (p == notice || p->kind != ASK_MCP || p->owner != notice->owner) continue;
-		if (!span_same(span_member(other, "id"), id) || !span_member(other, "method").p) continue;
-		if (!span_same(pending_part(p, ASK_PART_SERVER), pending_part(notice, ASK_PART_SERVER))) continue;
+		if (p == notice || !span_same(span_member(other, "id"), id) ||
+			!span_same(pending_part(p, ASK_PART_SERVER), server))
+			continue;
 		pending_settle(&s->pendings, p);
 		return;
 	}
@@ -141,6 +160,7 @@ void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 		return;
 	}
 	p->owner = o;
+	(void)call_hash(p);
 	struct attachment *a = o->holder;
 	if (!a || !pending_ask(p, a)) {
 		answer_mcp(p, MCP_GONE_TEXT);

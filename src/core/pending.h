@@ -65,6 +65,7 @@ struct pending {
 	uint64_t only;           /* the number of the one client that is asked, about a request of its own; 0: any */
 	struct owner *owner;     /* hook, mcp: its owner; NULL: none any more */
 	char *event;             /* hook: raw JSON */
+	uint64_t call;           /* mcp: a hash of the server and of the call's id; 0: not computed (hooks.c) */
 	bool guard;              /* hook: no answer must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
 	bool timer_on;

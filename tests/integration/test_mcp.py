@@ -466,6 +466,23 @@ class CancelledTest(Case):
         a.error("already_settled")
         self.assertNone(child.answers("k-1"))
 
+    def test_only_the_call_of_its_server_is_closed(self):
+        """Also over an upgrade: the requests of before are still known by their server and id."""
+        d, _, child, a = self.open()
+        a.initialize(None, sdkMcpServers=["x", "y"])
+        call = {"jsonrpc": "2.0", "params": {"name": "t"}, "method": "tools/call", "id": 5}
+        gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+        child.print(mcp("k-1", "x", call), mcp("k-2", "y", call))
+        x, y = (a.wait(type="control_request", request__server_name=name)["request_id"] for name in "xy")
+        d.call("plenum_upgrade")
+        child.print(mcp("k-3", "y", gone))
+        a.wait(type="control_request", request__message__method="notifications/cancelled")
+        for rid in (y, x):
+            a.send(ok(rid, {"mcp_response": {"jsonrpc": "2.0", "id": 5, "result": {}}}))
+        self.assertEqual(a.error("already_settled")["request_id"], y)
+        child.answer("k-1")
+        self.assertNone(child.answers("k-2"))
+
     def test_server_name_with_escapes(self):
         _, _, child, a, b = self.open(2, mode={"control": True})
         a.initialize(None, sdkMcpServers=["x"])
