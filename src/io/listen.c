@@ -84,6 +84,12 @@ static bool check_folder(const char *folder, mode_t mode, struct error *error) {
 	return ours;
 }
 
+static bool check_path(const char *path, mode_t mode, struct sockaddr_un *to, struct error *error) {
+	_cleanup_free_ char *copy = strdup(path);
+	if (!copy) return error_set(error, "out of memory");
+	return set_address(to, path, error) && check_folder(dirname(copy), mode, error);
+}
+
 static void name_holder(int fd, const char *name, struct error *error) {
 	char pid[16] = "";
 	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
@@ -307,9 +313,8 @@ static void on_watch(void *arg, bool readable, bool writable) {
 bool listen_renew(struct listener *l, struct error *error) {
 	struct sockaddr_un to;
 	if (l->lock < 0 || still_ours(l)) return true;
-	_cleanup_free_ char *copy = strdup(l->path);
 	struct stat st;
-	if (!copy || !set_address(&to, l->path, error) || !check_folder(dirname(copy), l->mode, error)) return false;
+	if (!check_path(l->path, l->mode, &to, error)) return false;
 	if (lstat(l->path, &st) == 0) return error_set(error, "%s was taken by another file", l->path);
 	watch_folder(l); /* first: the file may be gone again as soon as it is there */
 	int fd = bind_socket(l->path, &to, l->mode, error);
@@ -351,12 +356,11 @@ static void begin(struct listener *l) {
 static enum listen_result take_place(const char *path, mode_t mode, int *lock, struct error *error) {
 	struct sockaddr_un to;
 	enum listen_result result;
-	_cleanup_free_ char *copy = strdup(path);
 	if (path[0] != '/') {
 		error_set(error, "the socket path \"%s\" is not absolute: begin it with /", path);
 		return LISTEN_FAILED;
 	}
-	if (!copy || !set_address(&to, path, error) || !check_folder(dirname(copy), mode, error)) return LISTEN_FAILED;
+	if (!check_path(path, mode, &to, error)) return LISTEN_FAILED;
 	*lock = take_lock(path, error, &result);
 	return *lock < 0 ? result : clear_place(path, &to, error);
 }

@@ -44,6 +44,14 @@ int flock(int fd, int operation) {
 	return lock_errno ? -1 : (int)syscall(SYS_flock, fd, operation);
 }
 
+static bool out_of_memory;
+
+char *strdup(const char *text) {
+	size_t n = strlen(text) + 1;
+	char *copy = out_of_memory ? NULL : malloc(n);
+	return copy ? memcpy(copy, text, n) : NULL;
+}
+
 static void on_tick(void *arg) {
 	struct world *w = arg;
 	if (w->done(w))
@@ -314,6 +322,20 @@ START_TEST(the_lock_is_no_link) {
 }
 END_TEST
 
+START_TEST(a_lack_of_memory_is_reported) {
+	w.loop = loop_new();
+	out_of_memory = true;
+	fails(&w, w.path, LISTEN_FAILED, "out of memory");
+	out_of_memory = false;
+	opens(&w);
+	unlink(w.path);
+	out_of_memory = true;
+	ck_assert(!listen_renew(w.l, &w.error));
+	out_of_memory = false;
+	ck_assert_str_eq(w.error.text, "out of memory");
+}
+END_TEST
+
 static bool is_file(const char *path) {
 	return access(path, F_OK) == 0;
 }
@@ -569,7 +591,7 @@ END_TEST
 
 RUN_TESTS_WITH(setup, teardown, "listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure,
 			   one_daemon_at_a_place, a_place_that_cannot_be_locked, a_place_is_claimed_before_it_is_open,
-			   what_is_in_the_way, the_lock_is_no_link, only_our_own_file_is_unlinked,
+			   what_is_in_the_way, the_lock_is_no_link, a_lack_of_memory_is_reported, only_our_own_file_is_unlinked,
 			   a_file_that_disappears_is_made_again, nobody_is_refused_at_a_file_that_is_there,
 			   a_file_that_got_no_name_is_replaced, an_inherited_socket_is_left_alone, pausing,
 			   goes_on_in_the_next_binary, NOT_IN_VALGRIND(the_last_descriptors), NOT_IN_VALGRIND(accepting_backs_off),
