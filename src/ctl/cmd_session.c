@@ -265,7 +265,7 @@ static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);
 	code = ctl_ask(p, "cancel_async_message", members, &answer);
 	if (code != CTL_OK) return code;
-	bool cancelled = json_is_true(json_object_get(answer, "cancelled"));
+	bool cancelled = ctl_bool(answer, "cancelled");
 	if (c->json)
 		ctl_print_json(answer);
 	else if (cancelled)

@@ -59,12 +59,12 @@ static int open_locked(const char *path) {
 
 static void keep(struct history *h, wchar_t *entry) {
 	wchar_t **grown = realloc(h->entries, (h->n + 1) * sizeof *grown);
-	if (grown && entry) {
-		h->entries = grown;
-		h->entries[h->n++] = entry;
-	} else {
+	if (!grown) {
 		free(entry);
+		return;
 	}
+	h->entries = grown;
+	h->entries[h->n++] = entry;
 }
 
 /* Write only the newest ones anew; the lock on the old file keeps others from appending to it. */
@@ -120,12 +120,12 @@ void history_add(struct history *h, const wchar_t *text, size_t n) {
 		free(entry);
 		return;
 	}
-	keep(h, entry);
 	_cleanup_close_ int fd = h->path ? open_locked(h->path) : -1;
 	struct buf b = BUF_INIT(FILE_MAX);
-	put_entry(&b, h->entries[h->n - 1]);
+	put_entry(&b, entry);
 	if (fd >= 0 && !b.failed) fd_write_all(fd, b.data, b.len);
 	buf_free(&b);
+	keep(h, entry);
 }
 
 size_t history_find(const struct history *h, size_t before, const wchar_t *pattern) {

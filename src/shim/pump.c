@@ -334,7 +334,7 @@ static void hung_up(struct pump *p) {
 }
 
 /* Return true if the child would end by this signal: the CLI has not started up yet. Source: proc(5), status. */
-static bool ends_child(const struct pump *p, int signal) {
+static bool ends_child(const struct pump *p) {
 	char path[40], line[128];
 	unsigned long long mask, kept = 0;
 	unsigned found = 0;
@@ -346,7 +346,7 @@ static bool ends_child(const struct pump *p, int signal) {
 		found++;
 	}
 	if (f) fclose(f);
-	return found == 3 && !(kept >> (signal - 1) & 1);
+	return found == 3 && !(kept >> (p->signal - 1) & 1);
 }
 
 /* SIGTERM and SIGHUP end the session without further output; SIGINT ends the turn after its last frames. The input of
@@ -357,7 +357,7 @@ static void on_signal(struct pump *p) {
 	bool again = p->state == STOPPING;
 	p->signal = (int)info.ssi_signo;
 	p->filter.mute = p->signal != SIGINT;
-	bool early = p->own && ends_child(p, p->signal);
+	bool early = p->own && ends_child(p);
 	if (again || early || p->state != RUNNING || (p->half_closed && p->signal != SIGINT)) {
 		finish(p, 128 + p->signal);
 		return;
