@@ -28,7 +28,7 @@ struct client *channels_with(struct client *c, struct span id) {
 	return NULL;
 }
 
-/* Return true if the session of this client has what the line names. */
+/* Return true if the line names an object of this client's session. */
 static bool is_named(struct client *c, const struct message *m) {
 	const struct envelope *e = &m->env;
 	struct session *s = c->attachment ? c->attachment->session : NULL;

@@ -182,7 +182,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->guards_lost);
 }
 
-/* Complete what is done over several turns, and would be carried otherwise. */
+/* Complete the work of several turns, which would be carried otherwise. */
 static void complete(struct router *r) {
 	descent_settle(r);
 	for (struct session *s = r->sessions; s; s = s->hh.next)

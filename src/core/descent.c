@@ -612,7 +612,7 @@ static bool step_crowd(struct crowd *c) {
 	return c->done < c->n;
 }
 
-/* List the processes whose environments would count, with what is known of them. Return the length of the list. */
+/* List the processes whose environments would count, with the known facts. Return the length of the list. */
 static size_t list_reads(const struct crowd *c, struct descent_name **names) {
 	size_t n = 0;
 	*names = calloc(c->n + 1, sizeof **names);

@@ -214,7 +214,7 @@ static bool wake_for(struct client *c, struct session *s, const struct envelope 
 		about_child = dialect_gate_opens(c->dialect->gate, c->dialect->n_gate, row->member);
 	if (!session_has_steps(s)) {
 		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, state);
-	} else if (about_child) { /* what it is about has ended with the child */
+	} else if (about_child) { /* its subject has ended with the child */
 		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ENDED_TEXT, s->name, state);
 	} else {
 		inquiry_take_login(s, c);

@@ -42,7 +42,7 @@ static uint64_t mix_text(uint64_t h, const char *text) {
 	return mix(h, hash_text(text ? text : "\1", text ? strlen(text) + 1 : 1));
 }
 
-/* Serialize the guards, and what the dialect keeps, unless the table has their text. False without memory. */
+/* Serialize the guards and the dialect's memo, unless the table has their text. False without memory. */
 static bool put_parts(struct store *k, const struct session *s, struct state_session *out) {
 	bool ok = true;
 	out->id = s->id;
