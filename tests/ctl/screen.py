@@ -19,12 +19,25 @@ def until(check, what):
         time.sleep(0.02)
 
 
-def alive(pid):
+def stat_of(pid):
+    """The fields of its line behind the name, from the state on; none: it is gone."""
     try:
         with open("/proc/%d/stat" % pid, errors="replace") as f:
-            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+            return f.read().rpartition(")")[2].split()
     except OSError:
-        return False
+        return []
+
+
+def alive(pid):
+    return stat_of(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def session_of(pid):
+    return int((stat_of(pid)[3:4] or [0])[0])
+
+
+# $0: the file that shows the end of the program. The keys that send signals are for the program alone.
+KEEPER = 'trap : INT QUIT; "$@"; : >"$0"; trap "" INT QUIT; exec sleep 1000000'
 
 
 class Screen:
@@ -36,12 +49,15 @@ class Screen:
         self.env = dict({"HOME": self.folder, "XDG_STATE_HOME": self.folder + "/state", "TMPDIR": self.folder}, **env)
         if "ASAN_OPTIONS" in self.env:  # LeakSanitizer can hang in an exit during which the terminal goes away
             self.env["ASAN_OPTIONS"] += ":detect_leaks=0"
-        words = ["env", "-i"] + ["%s=%s" % x for x in self.env.items()] + ["TERM=screen"] + list(command)
+        # tmux 3.3a loses the last output of a program whose end it sees first: a shell keeps the terminal.
+        self.over = self.folder + "/over"
+        words = ["sh", "-c", KEEPER, self.over, "env", "-i"] + ["%s=%s" % x for x in self.env.items()]
+        words += ["TERM=screen"] + list(command)
         with open(self.folder + "/conf", "w") as f:
-            f.write("set -g default-terminal screen\nset -g status off\nset -g remain-on-exit on\nset -sg escape-time 0\n")
+            f.write("set -g default-terminal screen\nset -g status off\nset -sg escape-time 0\n")
         case.addCleanup(self.end)
         self.tmux("-f", self.folder + "/conf", "new-session", "-d", "-x", str(columns), "-y", str(rows),
-                  " ".join(map(shlex.quote, words)))
+                  "exec " + " ".join(map(shlex.quote, words)))
 
     def tmux(self, *args, text=None):
         p = subprocess.run(["tmux", "-S", self.folder + "/sock", *args], input=text, stdout=subprocess.PIPE,
@@ -51,10 +67,11 @@ class Screen:
         return p.stdout
 
     def end(self):
-        """The server and the program are gone when this returns."""
-        pids = self.tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
+        """The server and all programs of the terminal are gone when this returns."""
+        server, leader = map(int, self.tmux("display-message", "-p", "#{pid} #{pane_pid}").split())
+        pids = [server] + [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if session_of(pid) == leader]
         self.tmux("kill-server")
-        until(lambda: not any(alive(int(pid)) for pid in pids), what="the end of tmux")
+        until(lambda: not any(alive(pid) for pid in pids), what="the end of tmux")
 
     def text(self, back=0):
         """The screen, with lines of the scrollback."""
@@ -78,6 +95,10 @@ class Screen:
         """Until the last line is the prompt with that text."""
         return self.wait(re.compile(r"(^|\n)%s$" % re.escape(text.rstrip())))
 
+    def cursor(self, column):
+        """Until the cursor is in that column, from 0 on."""
+        until(lambda: self.tmux("display-message", "-p", "#{cursor_x}") == "%d\n" % column, what="the cursor")
+
     def keys(self, *names):
         self.tmux("send-keys", *names)
 
@@ -89,4 +110,4 @@ class Screen:
         self.tmux("paste-buffer", "-p")
 
     def ended(self):
-        until(lambda: self.tmux("display-message", "-p", "#{pane_dead}") == "1\n", what="the end of the program")
+        until(lambda: os.path.exists(self.over), what="the end of the program")

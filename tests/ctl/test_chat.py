@@ -279,6 +279,7 @@ class Asked(ChatCase):
         s.write("my draft")
         s.typed("> my draft")
         s.keys("Left", "Left")
+        s.cursor(len("> my dra"))
         self.ask(input={"command": "make test", "description": "Run the tests"})
         s.wait("? Bash: Run the tests\n  make test\n", "allow? [y, n]")
         s.write("y")
@@ -488,6 +489,7 @@ class Asked(ChatCase):
     def test_who_answered_elsewhere_is_named(self):
         s = self.chat()
         s.write("dra")
+        s.typed("> dra")
         self.ask()
         s.wait("allow?")
         self.ctl("deny", "work", self.waiting(), "not", "now")
