@@ -261,6 +261,7 @@ export interface Limits {
   prompts?: number;
   table?: number;
   table_starts?: number;
+  stdin_lines?: number;
 }
 
 export interface PlenumAttachRequest {

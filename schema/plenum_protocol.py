@@ -267,6 +267,7 @@ class Limits(TypedDict):
     prompts: NotRequired[int]
     table: NotRequired[int]
     table_starts: NotRequired[int]
+    stdin_lines: NotRequired[int]
 
 
 class PlenumAttachRequest(TypedDict):

@@ -74,6 +74,12 @@ bool pace_may_read(struct session *s) {
 	uint64_t best = UINT64_MAX;
 	int64_t now = now_ms();
 	bool lag = false, held = false;
+	if (queue_is_flooded(&s->in)) {
+		if (!s->agent->read_paused)
+			log_warn("session %s: the child asks and reads no answers: its output waits", s->label);
+		loop_timer_set(&s->agent->pace_timer, STANDSTILL_MS);
+		return false;
+	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		uint64_t behind = pressure(s, a->client);
 		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;

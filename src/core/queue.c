@@ -2,11 +2,13 @@
 #include "core/queue.h"
 
 #include "base/fd.h"
+#include "wire/limits.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define IOVS 64
+#define OWN_MAX (64 * LIMITS_MIB) /* bytes of the daemon's own lines beside those of clients */
 
 void queue_init(struct queue *q, size_t max) {
 	*q = (struct queue){.max = max};
@@ -28,7 +30,11 @@ void queue_free(struct queue *q) {
 }
 
 bool queue_has_room(const struct queue *q, size_t len) {
-	return q->count == 0 || (len <= q->max && q->bytes <= q->max - len);
+	return q->count == 0 || (q->count < LIMITS_STDIN_LINES && len <= q->max && q->bytes <= q->max - len);
+}
+
+bool queue_is_flooded(const struct queue *q) {
+	return q->count > 2 * LIMITS_STDIN_LINES || (q->bytes > q->max && q->bytes - q->max > OWN_MAX);
 }
 
 static bool grow(struct queue *q) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The queue of lines for a child's stdin, in order, bounded in bytes. An empty queue accepts any line; the daemon's own
- * lines (answers awaited by the child) are accepted even if it is full. Owns one reference to each line. A line may be
- * charged to a share while it is queued.
+ * The queue of lines for a child's stdin, in order, bounded in bytes and pieces. An empty queue accepts any line; the
+ * daemon's own lines (answers awaited by the child) are accepted even if it is full. Owns one reference to each line. A
+ * line may be charged to a share while it is queued.
  */
 #pragma once
 
@@ -29,6 +29,9 @@ struct queue {
 void queue_init(struct queue *q, size_t max);
 void queue_free(struct queue *q);
 bool queue_has_room(const struct queue *q, size_t len);
+/* Return true if there are far more of the daemon's own lines than the child may leave: it asks, and reads no answers.
+ */
+bool queue_is_flooded(const struct queue *q);
 /* Takes ownership of the reference; false without memory. */
 bool queue_put(struct queue *q, struct chunk line);
 /* The same, charged to payer; NULL: to none. Takes the rope over. */

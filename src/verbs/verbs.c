@@ -107,6 +107,7 @@ static void put_limits(struct buf *b, const struct settings *s) {
 		{PLENUM_M_INITS, LIMITS_INITS},
 		{"conversation_id", LIMITS_CONVERSATION},
 		{"prompts", LIMITS_PROMPTS},
+		{"stdin_lines", LIMITS_STDIN_LINES},
 	};
 	size_t from = reply_begin_object(b, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) notice_number(b, limits[i].name, limits[i].value);

@@ -33,6 +33,7 @@ struct limits {
 #define LIMITS_MATCHER ((size_t)64 * 1024) /* bytes of a matcher, of a callback's or a server's name */
 #define LIMITS_INITS ((size_t)64)          /* unanswered initialize requests of one client */
 #define LIMITS_CONVERSATION ((size_t)4096) /* bytes of its id */
+#define LIMITS_STDIN_LINES ((size_t)65536) /* lines waiting for a child's stdin */
 #define LIMITS_PROMPTS ((size_t)4096)      /* prompts of a session without a result: its notices name each of them */
 /* Work for one line of a client. */
 #define LIMITS_MEMBERS ((size_t)4096)               /* members of an object that routing reads */

@@ -7,7 +7,7 @@ from harness import Case, dump, user
 
 LIMITS = {"request": 1 << 20, "values": 16384, "words": 4096, "types": 4096, "members": 4096, "names": 4096, "hooks": 4096,
           "hooks_text": 1 << 20, "matcher": 65536, "call": 1 << 20, "initialize": 64, "prompts": 4096,
-          "conversation_id": 4096, "table": 32 << 20, "table_starts": 16 << 20}
+          "conversation_id": 4096, "table": 32 << 20, "table_starts": 16 << 20, "stdin_lines": 65536}
 
 
 def names(n, stem="n"):

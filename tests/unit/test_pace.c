@@ -85,6 +85,20 @@ START_TEST(readers_far_behind_are_watched) {
 }
 END_TEST
 
+/* Its unread answers would fill the memory. */
+START_TEST(a_child_that_reads_no_answers_waits) {
+	struct client *c = world_enter();
+	struct queue *q = &world.session->in;
+	ck_assert(pace_may_read(world.session));
+	while (!queue_is_flooded(q)) ck_assert(queue_put(q, CHUNK_STATIC("{}\n")));
+	ck_assert(!pace_may_read(world.session));
+	ck_assert(loop_timer_pending(&world.session->agent->pace_timer));
+	queue_free(q);
+	ck_assert(pace_may_read(world.session));
+	(void)c;
+}
+END_TEST
+
 static void stop(void *arg) {
 	loop_stop(arg);
 }
@@ -110,4 +124,4 @@ END_TEST
 RUN_TESTS_WITH(world_begin, world_end, "pace", the_child_is_as_fast_as_its_fastest_reader,
 			   a_stopped_reader_does_not_count, the_child_waits_for_a_client_that_asked_for_it,
 			   an_overtaken_client_has_a_gap, a_client_may_be_closed_instead, readers_far_behind_are_watched,
-			   unsent_lines_are_freed_over_many_turns)
+			   unsent_lines_are_freed_over_many_turns, a_child_that_reads_no_answers_waits)

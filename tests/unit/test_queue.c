@@ -4,6 +4,7 @@
 #include "carrying.h"
 
 #include "base/fd.h"
+#include "wire/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,28 @@ static void writes(struct queue *q, const char *want) {
 	close(s[0]);
 	close(s[1]);
 }
+
+START_TEST(lines_are_counted) {
+	struct queue q;
+	queue_init(&q, SIZE_MAX);
+	for (size_t i = 0; i < LIMITS_STDIN_LINES; i++) {
+		ck_assert(queue_has_room(&q, 3));
+		put(&q, "{}\n");
+	}
+	ck_assert(!queue_has_room(&q, 3));
+	for (size_t i = 0; i < LIMITS_STDIN_LINES; i++) put(&q, "{}\n"); /* the daemon's own */
+	ck_assert(!queue_is_flooded(&q));
+	put(&q, "{}\n");
+	ck_assert(queue_is_flooded(&q));
+	queue_free(&q);
+	ck_assert(!queue_is_flooded(&q));
+	queue_init(&q, 4);
+	q.bytes = (64 << 20) + 4;
+	ck_assert(!queue_is_flooded(&q));
+	q.bytes++;
+	ck_assert(queue_is_flooded(&q));
+}
+END_TEST
 
 START_TEST(a_line_can_come_first) {
 	struct queue q;
@@ -283,6 +306,6 @@ START_TEST(a_line_is_charged_while_it_waits) {
 }
 END_TEST
 
-RUN_TESTS("queue", an_empty_queue_takes_any_line, a_line_in_pieces_is_replaced, a_line_is_charged_while_it_waits,
-		  a_line_can_come_first, gives_references_back, a_closed_socket_is_told_without_a_signal,
-		  nothing_is_lost_or_doubled_in_a_full_socket, damage_is_noticed)
+RUN_TESTS("queue", an_empty_queue_takes_any_line, lines_are_counted, a_line_in_pieces_is_replaced,
+		  a_line_is_charged_while_it_waits, a_line_can_come_first, gives_references_back,
+		  a_closed_socket_is_told_without_a_signal, nothing_is_lost_or_doubled_in_a_full_socket, damage_is_noticed)
