@@ -118,6 +118,9 @@ def ask(body):
 CHILD_TABLE = [
     ("members of the line", lambda n: b'{"type":"x",' + bare(b'"m%d":0', n) + b"}\n"),
     ("members of system/init", lambda n: b'{"type":"system","subtype":"init",' + bare(b'"m%d":0', n) + b"}\n"),
+    ("the id of its conversation", lambda n: b'{"type":"system","subtype":"init","session_id":"' + b"c" * n + b'"}\n'),
+    ("its version", lambda n: b'{"type":"system","subtype":"init","session_id":"c","claude_code_version":"' + b"v" * n + b'"}\n'),
+    ("a question, the name of a tool", lambda n: ask(lambda _: b"{}")(n).replace(b'"Bash"', b'"' + b"T" * n + b'"')),
     ("members of a value", lambda n: b'{"type":"x","a":' + members(b'"m%d":0', n) + b"}\n"),
     ("blocks of a message", lambda n: b'{"type":"assistant","message":{"content":' + listed(b"{}", n) + b"}}\n"),
     ("a question, members of its input", ask(lambda n: members(b'"m%d":0', n))),
