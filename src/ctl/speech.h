@@ -92,6 +92,8 @@ struct speech_turn {
 	char uuid[PLENUM_UUID_SIZE]; /* of the prompt */
 	int64_t client;              /* our number, from the answer to the attach */
 	bool ours;                   /* the next lines belong to the turn of the prompt */
+	bool begun;                  /* where turns overlap: it runs */
+	int ahead;                   /* where turns overlap: those that began before it and run */
 	char name[64], running[64];  /* of its turn, and of the turn that runs; where turns have names */
 };
 

@@ -97,16 +97,32 @@ static bool read_reply(const struct incoming *in, struct speech_fact *f) {
 	return error.p || span_is_string(reason);
 }
 
-static bool ends(struct speech_turn *t, const struct incoming *in) {
-	struct span event = span_member(in->notice, "event"), clients = span_member(in->notice, "clients"), one;
+static bool names_us(const struct speech_turn *t, const struct incoming *in) {
+	struct span clients = span_member(in->notice, "clients"), one;
 	int64_t client;
+	for (size_t at = 0; span_is_array(clients) && span_next(clients, &at, &one);)
+		if (span_int(span_member(one, "client"), &client) && client == t->client) return true;
+	return false;
+}
+
+/* Each prompt has a turn of its own, and turns overlap. An update does not name its turn: it is of the oldest one. */
+static bool ends(struct speech_turn *t, const struct incoming *in) {
+	struct span event = span_member(in->notice, "event"), state = span_member(in->notice, "state");
+	bool end = span_equals(in->e.inner_request_id, t->uuid), us = names_us(t, in);
 	if (span_equals(event, PLENUM_EV_TURN_STARTED)) {
-		t->ours = false;
-		for (size_t at = 0; span_is_array(clients) && span_next(clients, &at, &one);)
-			t->ours |= span_int(span_member(one, "client"), &client) && client == t->client;
+		if (us) t->begun = true;
+		if (!t->begun) t->ahead++;
 	}
-	bool end = span_equals(in->e.inner_request_id, t->uuid);
-	if (end || span_equals(event, PLENUM_EV_TURN_ENDED)) t->ours = false;
+	if (span_equals(event, PLENUM_EV_TURN_ENDED)) {
+		if (us)
+			t->begun = false;
+		else if (t->ahead > 0)
+			t->ahead--;
+	}
+	bool runs = span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_ASKING);
+	if (span_equals(event, PLENUM_EV_SESSION_STATE) && !runs) t->ahead = 0; /* an agent may end within its turns */
+	if (end) t->begun = false;
+	t->ours = t->begun && t->ahead == 0;
 	return end;
 }
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Sessions whose agent and clients speak the Agent Client Protocol."""
+import subprocess
+
 from acp import MODES, AcpCase, chunk, error, is_update, permission, result, rpc, selected, update
-from harness import until
+from harness import TIMEOUT, build_file, until
 
 
 class Start(AcpCase):
@@ -253,6 +255,38 @@ class Turns(AcpCase):
         m = child.wait(method="session/prompt", params__prompt=[{"type": "text", "text": "later"}])
         child.print(result(m["id"], stopReason="end_turn"))
         b.reply(hers)
+
+    def sender(self, d, child, text):
+        """plenumctl whose turn has begun: (process, the child's id)."""
+        p = subprocess.Popen([build_file("plenumctl"), "send", "s", text], env=d.env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(p.stderr.close)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p, child.wait(method="session/prompt", params__prompt=[{"type": "text", "text": text}])["id"]
+
+    def assertPrints(self, p, text):
+        out, errors = p.communicate(timeout=TIMEOUT)
+        self.assertEqual((p.returncode, out), (0, text), errors)
+
+    def test_plenumctl_prints_its_answer_after_the_end_of_an_earlier_turn(self):
+        d, _, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        p, number = self.sender(d, child, "later")
+        child.print(result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        child.print(chunk("of the later one"), result(number, stopReason="end_turn"))
+        self.assertPrints(p, "of the later one\n")
+
+    def test_plenumctl_prints_its_answer_while_a_later_turn_runs(self):
+        d, _, child, a = self.open()
+        p, number = self.sender(d, child, "earlier")
+        mine, theirs = self.turn(child, a)
+        child.print(chunk("of the earlier one"), result(number, stopReason="end_turn"), chunk("of the later one"),
+                    result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.assertPrints(p, "of the earlier one\n")
 
     def test_a_held_prompt_is_withdrawn(self):
         _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
