@@ -103,12 +103,13 @@ static bool valued(const struct flag *f, const char *name, const char *value) {
 
 struct formats {
 	bool in, out, print;
-	const char *output;
+	const char *input, *output; /* NULL: not named */
 };
 
 static void apply(struct options *o, struct formats *formats, const struct flag *f) {
 	if (named(f, "--input-format")) formats->in = valued(f, "--input-format", "stream-json");
-	if (named(f, "--output-format")) formats->output = f->value;
+	if (named(f, "--input-format")) formats->input = f->value ? f->value : "";
+	if (named(f, "--output-format")) formats->output = f->value ? f->value : "";
 	if (named(f, "--output-format")) formats->out = valued(f, "--output-format", "stream-json");
 	if (named(f, "-p") || named(f, "--print")) formats->print = true;
 	if (named(f, "--permission-prompt-tool")) o->approve = valued(f, "--permission-prompt-tool", "stdio");
@@ -142,10 +143,13 @@ static bool is_stream(char **argv, const struct formats *f) {
 	return lines && !isatty(STDIN_FILENO) && (f->print || !isatty(STDOUT_FILENO));
 }
 
+/* A format that the CLI does not have is the CLI's to refuse. */
 static enum options_print print_of(const struct options *o, const struct formats *f) {
-	if (!o->session || !f->print || f->in || o->argv[0][0] != '-') return PRINT_NOT;
-	if (f->out) return PRINT_LINES;
-	return f->output && strcmp(f->output, "json") == 0 ? PRINT_JSON : PRINT_TEXT;
+	bool plain = !f->input || strcmp(f->input, "text") == 0;
+	if (!o->session || !f->print || !plain || o->argv[0][0] != '-') return PRINT_NOT;
+	if (!f->output || strcmp(f->output, "text") == 0) return PRINT_TEXT;
+	if (strcmp(f->output, "json") == 0) return PRINT_JSON;
+	return f->out ? PRINT_LINES : PRINT_NOT;
 }
 
 struct protocol {

@@ -679,6 +679,14 @@ class RealCli(Case):
         for word in (self.place.dir, self.place.dir + "/none", "a/claude"):
             self.assertEqual(self.run_shim(word, PLENUM_CLAUDE=cli)[:2], (0, word.encode() + b"\n"))
 
+    def test_it_refuses_a_format_that_it_does_not_have(self):
+        """Also in a named session, whose answer has no such format."""
+        cli = self.script("a", "claude", 'echo "invalid: $*" >&2\nexit 1\n')
+        for args in (["-p", "x", "--output-format", "yaml"], ["-p", "x", "--output-format="], ["-p", "x", "--input-format", "yaml"],
+                     ["-p", "x", "--output-format"]):
+            self.assertEqual(self.run_shim(*args, PLENUM_CLAUDE=cli, PLENUM_SESSION="work"),
+                             (1, b"", "invalid: %s\n" % " ".join(args)))
+
     def test_the_cli_behind_a_script_around_ourselves(self):
         self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
         self.script("b", "claude", 'echo "real $1"\n')
