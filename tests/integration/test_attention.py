@@ -472,6 +472,7 @@ class CommandsTest(Case):
         for i in range(8):
             self.d.attached("s%d" % i, role="observer")
             self.agent.child().print(perm("k-1"))
+        until(lambda: len(self.d.call("plenum_pending")["pending"]) == 8, what="eight questions")
         self.d.attached("late", role="observer")
         child = self.agent.child()
         child.print(*[perm("k-%d" % i) for i in range(50)])
