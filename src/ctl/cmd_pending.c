@@ -27,7 +27,9 @@ static void add_entry(struct table *t, json_t *entry) {
 	table_add(t, ctl_str(entry, "session", "?"));
 	table_add(t, ctl_str(entry, "request_id", "?"));
 	table_add_age(t, ctl_int(entry, "since_ms"));
-	table_addf(t, "%zu", json_array_size(json_object_get(entry, "asked")));
+	/* The list may have some of them alone; an older daemon has no number. */
+	size_t listed = json_array_size(json_object_get(entry, "asked")), asked = (size_t)ctl_int(entry, "asked_total");
+	table_addf(t, "%zu", MAX(listed, asked));
 	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
 			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");
 	table_add(t, json_is_string(input) ? json_string_value(input) : what);

@@ -424,6 +424,10 @@ class LeavingTest(Asks):
         self.assertEqual(len(listed[0]["asked"]), 30)
         self.assertEqual(len(listed[299]["asked"]), 0)
         self.assertEqual(listed[0]["tool_name"], "T" * 1000)
+        lines = d.ctl("pending").stdout.splitlines()[1:]
+        self.assertEqual(len(lines), 300)
+        for line in lines:
+            self.assertRegex(line, r"^s +\S+ +\S+ +30 +T")
 
     def test_permission_wait(self):
         d, agent = self.start(profile={"permission_wait": "300ms"})
