@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 #include "wire/splice.h"
 
 #include <string.h>
@@ -87,8 +88,19 @@ static bool join(struct client *c, struct session *s) {
 	return true;
 }
 
+/* Return false if the request goes on with a conversation whose id is too long to be kept; the client is notified. */
+static bool id_fits(struct client *c, const struct envelope *e) {
+	_cleanup_free_ char *id = c->dialect->takes_up(e) ? span_dup(e->session_id, NULL) : NULL;
+	size_t n = id ? strlen(id) : 0;
+	if (n <= LIMITS_CONVERSATION) return true;
+	notify_fail(c, e->request_id, PLENUM_E_TOO_LONG, "the id of a conversation may have %zu bytes, this one has %zu",
+				LIMITS_CONVERSATION, n);
+	return false;
+}
+
 bool kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct error error;
+	if (!id_fits(c, e)) return false;
 	struct session *other = !s->by_client || s->conversation_id ? NULL : kept_holder(c, e); /* it has begun none here */
 	if (other == s) other = NULL;
 	if (other && session_dialect(other) != c->dialect) {

@@ -971,6 +971,20 @@ class Lives(AcpCase):
         child.print(result(load["id"]))
         child.wait(method="session/prompt")
 
+    def test_the_id_of_a_conversation_has_a_limit(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        m = e.reply(e.call("session/load", sessionId="c" * 4097, cwd="/", mcpServers=[]))
+        self.assertIn("the id of a conversation may have 4096 bytes, this one has 4097", m["error.message"])
+        rid = e.call("session/load", sessionId="c" * 4096, cwd="/", mcpServers=[])
+        child.print(result(child.wait(method="session/load")["id"]))
+        e.reply(rid)
+        self.assertEqual(list(d.sessions().values())[0]["conversation_id"], "c" * 4096)
+        self.assertEqual(len(child.seen(method="session/load")), 1)
+
     def test_upgrade_with_open_requests(self):
         d, _, child, a = self.open()
         mine, theirs = self.turn(child, a)
