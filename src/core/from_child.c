@@ -355,8 +355,9 @@ static bool has_long_id(const struct envelope *e) {
 /* Take a line. If it uses a name of the daemon, clients get it under another name. */
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	struct envelope own;
-	if (UNLIKELY(lengths_in_use) && (has_long_id(e) || needs_wide(s, e))) {
-		leave_out(s, line, line.len - 1, has_long_id(e) ? &too_named : &too_wide);
+	bool named = UNLIKELY(line.len > LIMITS_MATCHER) && has_long_id(e);
+	if (named || (UNLIKELY(lengths_in_use) && needs_wide(s, e))) {
+		leave_out(s, line, line.len - 1, named ? &too_named : &too_wide);
 		return;
 	}
 	if (LIKELY(!e->reserved)) {
