@@ -66,7 +66,7 @@ static struct session *make(struct client *c, struct session *like, const struct
 	char name[SESSIONS_MADE_UP_MAX];
 	struct launch launch = {0};
 	const char *code = sessions_refused(r, c, &why);
-	if (!code && !like->ephemeral) code = sessions_full(r, &like->launch, &why);
+	if (!code && !c->attachment->ephemeral) code = sessions_full(r, &like->launch, &why);
 	if (code) {
 		notify_fail(c, e->request_id, code, "%s", why.text);
 		return NULL;

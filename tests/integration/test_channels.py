@@ -361,6 +361,19 @@ class Load(Connection):
         self.turn_of(two, e, "c8")
         self.turn_of(one, e, "c1")
 
+    def test_another_must_have_room_on_disk(self):
+        """Its session is in the table, even if the client is a guest in a session that is not: test_table.LimitTest."""
+        d, agent = self.begin(profiles={"profile idle": {"command": "sleep 1000", "dialect": "acp"}})
+        env = {"V%d" % i: "w" * 100000 for i in range(9)}
+        self.attached(d, env=env, ephemeral=True)
+        self.ready(agent.child())
+        d.wait_state("s", "idle")
+        guest = self.attached(d)
+        for i in range((16 << 20) // (9 * 100006)):
+            self.attached(d, "s%d" % i, env=env, profile="idle")
+        m = guest.fails("session/new", cwd="/", mcpServers=[])
+        self.assertIn("all sessions may have 16777216 bytes of args and env", m["message"])
+
     def test_an_attached_client_opens_another(self):
         d, agent = self.begin()
         a = self.attached(d, tag=True, name="me")
