@@ -25,9 +25,8 @@ void client_handles_open(struct client *c, struct session *s, struct chunk line,
 	}
 	struct call *call = requests_send(c, s, line, e, NULL, NULL);
 	if (!call) return;
-	struct handle *h = own.p ? handles_add(&s->handles, c->id, row->what, own) : NULL;
+	struct handle *h = own.p ? handles_add(&s->handles, c->id, call->child, row->what, own) : NULL;
 	call->act = row->act;
-	if (h) h->child = call->child;
 	call->value = h ? strdup(h->name) : NULL;
 	bool limited = span_member(e->request, "plenum_timeout_ms").p;
 	if (row->act == ACT_RUNS && !limited) loop_timer_stop(&call->timer); /* it is answered when its program ends */

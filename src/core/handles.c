@@ -73,25 +73,27 @@ struct handle *handles_of(struct handles *all, uint64_t client) {
 }
 
 /* Takes over the name. */
-static struct handle *add(struct handles *all, uint64_t client, const char *ends, char *name) {
+static struct handle *add(struct handles *all, uint64_t client, uint64_t child, const char *ends, char *name) {
 	struct handle *h = name ? malloc(sizeof *h) : NULL;
 	if (!h) {
 		free(name);
 		return NULL;
 	}
-	*h = (struct handle){.client = client, .ends = ends, .name = name};
+	*h = (struct handle){.client = client, .child = child, .ends = ends, .name = name};
 	list_add_tail(&all->order, &h->node);
 	all->n++;
 	return h;
 }
 
-struct handle *handles_add(struct handles *all, uint64_t client, const char *ends, struct span own) {
+struct handle *handles_add(struct handles *all, uint64_t client, uint64_t child, const char *ends, struct span own) {
+	struct handle *h;
 	char *name = marked(client, own);
-	if (name && handles_find(all, ends, span_of(name))) {
+	LIST_FOR_EACH (h, &all->order, struct handle, node) {
+		if (!name || h->child != child || strcmp(h->ends, ends) != 0 || strcmp(h->name, name) != 0) continue;
 		free(name);
 		return NULL;
 	}
-	return add(all, client, ends, name);
+	return add(all, client, child, ends, name);
 }
 
 static void carry_one(struct carry *c, struct handles *all, struct handle *h, const struct dialect *d) {
@@ -107,10 +109,8 @@ static void carry_one(struct carry *c, struct handles *all, struct handle *h, co
 	if (carry_ok(c) && (!one.ends || !one.name)) carry_fail(c, "a handle has no name");
 	if (!carry_ok(c))
 		free(one.name);
-	else if (!(h = add(all, one.client, one.ends, one.name)))
+	else if (!add(all, one.client, one.child, one.ends, one.name))
 		carry_fail(c, "out of memory");
-	else
-		h->child = one.child;
 }
 
 struct span handles_named(const struct gate_row *row, const struct envelope *e) {

@@ -36,10 +36,11 @@ void handles_child_gone(struct handles *all, uint64_t last); /* drop those of ch
 /* Read the mark of a handle of the child, a raw string: set *client and return its length without the quote; 0: it has
  * none. */
 size_t handles_read_mark(struct span name, uint64_t *client);
-/* Add an open one: `own` is the client's, a raw string; ends: static. NULL without memory, or if there is one. */
-struct handle *handles_add(struct handles *all, uint64_t client, const char *ends, struct span own);
-/* Return the open one of this name, as the child has it; NULL: none. Handles that different requests end have names of
- * their own; ends NULL: any. */
+/* Add an open one of this child of the session: `own` is the client's, a raw string; ends: static. NULL without memory,
+ * or if the child has it. */
+struct handle *handles_add(struct handles *all, uint64_t client, uint64_t child, const char *ends, struct span own);
+/* Return the open one of this name, as the child has it, of the oldest child; NULL: none. Handles that different
+ * requests end have names of their own; ends NULL: any. */
 struct handle *handles_find(struct handles *all, const char *ends, struct span name);
 /* Return the one that this client names so, and that is ended by this request; NULL: none. */
 struct handle *handles_find_own(struct handles *all, uint64_t client, const char *ends, struct span own);

@@ -177,7 +177,8 @@ class Ends(HandleCase):
 
     def test_one_for_the_next_agent_outlives_the_last_one(self):
         d, agent, child, a, b = self.open(2, profile={"stop_grace": "1min"})
-        self.opened(child, a, name="old", path="/")
+        for name in ("old", "w"):
+            self.opened(child, a, name=name, path="/")
         child.mode(eof="ignore")
         child.caught_up()
         d.call("plenum_hibernate", session="s")

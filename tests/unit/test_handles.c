@@ -16,13 +16,13 @@ START_TEST(two_clients_choose_the_same_one) {
 	struct handles all;
 	uint64_t client = 0;
 	handles_init(&all);
-	struct handle *a = handles_add(&all, 1, unwatch, span_of("\"w\"")),
-				  *b = handles_add(&all, 12, unwatch, span_of("\"w\"")),
-				  *c = handles_add(&all, 1, stop, span_of("\"w\""));
+	struct handle *a = handles_add(&all, 1, 0, unwatch, span_of("\"w\"")),
+				  *b = handles_add(&all, 12, 0, unwatch, span_of("\"w\"")),
+				  *c = handles_add(&all, 1, 0, stop, span_of("\"w\""));
 	ck_assert_uint_eq(all.n, 3);
 	ck_assert_str_eq(a->name, "\"1:w\"");
 	ck_assert_str_eq(b->name, "\"12:w\"");
-	ck_assert_ptr_null(handles_add(&all, 1, unwatch, span_of("\"w\"")));
+	ck_assert_ptr_null(handles_add(&all, 1, 0, unwatch, span_of("\"w\"")));
 	ck_assert_uint_eq(handles_read_mark(marked(b), &client), 3);
 	ck_assert_uint_eq(client, 12);
 	ck_assert_ptr_eq(handles_find(&all, NULL, marked(b)), b);
@@ -75,8 +75,8 @@ static void end(void *arg) {
 
 static void fill(struct handles *all) {
 	handles_init(all);
-	handles_add(all, 1, unwatch, span_of("\"w\""));
-	handles_add(all, 2, stop, span_of("\"a\\\"b\""));
+	handles_add(all, 1, 0, unwatch, span_of("\"w\""));
+	handles_add(all, 2, 0, stop, span_of("\"a\\\"b\""));
 }
 
 START_TEST(they_end_with_their_child) {
@@ -90,6 +90,20 @@ START_TEST(they_end_with_their_child) {
 	ck_assert_ptr_eq(handles_of(&all, 2), next);
 	handles_child_gone(&all, UINT64_MAX);
 	ck_assert_uint_eq(all.n, 0);
+}
+END_TEST
+
+/* The next child may be asked for one of the same name while the last one is being stopped. */
+START_TEST(each_child_may_have_it) {
+	struct handles all;
+	handles_init(&all);
+	struct handle *old = handles_add(&all, 1, 3, unwatch, span_of("\"w\"")),
+				  *new = handles_add(&all, 1, 4, unwatch, span_of("\"w\""));
+	ck_assert(old && new && !handles_add(&all, 1, 4, unwatch, span_of("\"w\"")));
+	ck_assert_ptr_eq(handles_find_own(&all, 1, unwatch, span_of("\"w\"")), old);
+	handles_child_gone(&all, 3);
+	ck_assert_ptr_eq(handles_find_own(&all, 1, unwatch, span_of("\"w\"")), new);
+	handles_free(&all);
 }
 END_TEST
 
@@ -140,4 +154,4 @@ START_TEST(each_end_is_a_request) {
 END_TEST
 
 RUN_TESTS("handles", two_clients_choose_the_same_one, only_a_mark_of_the_daemon_is_one, they_end_with_their_child,
-		  is_carried, damage_is_noticed, each_end_is_a_request)
+		  each_child_may_have_it, is_carried, damage_is_noticed, each_end_is_a_request)
