@@ -113,10 +113,8 @@ void settings_unref(struct settings *s) {
 	free(s->socket);
 	free(s->state_dir);
 	free(s->default_profile);
-	free(s->allow.uids);
-	free(s->allow.gids);
-	free(s->approve.uids);
-	free(s->approve.gids);
+	access_free(&s->allow);
+	access_free(&s->approve);
 	for (size_t i = 0; i < ALERT_KINDS; i++) words_free(&s->on[i]);
 	words_free(&s->files);
 	free(s);
