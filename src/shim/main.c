@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
 	if (o.cli) setenv("PLENUM_CLAUDE", o.cli, true); /* for the daemon, too */
 	o.env = environ;
 	if (o.rpc) return pump_run(&o);
-	if (o.info || !(o.stream || o.print) || wrapper_is_agent(o.argv)) return cli_exec(o.argv - 1);
+	if (o.itself || !(o.stream || o.print) || wrapper_is_agent(o.argv)) return cli_exec(o.argv - 1);
 	if (o.print && !options_take_prompt(&o)) return 1;
 	if (!descriptors_replace(&o)) return 1;
 	return o.print ? print_run(&o) : pump_run(&o);

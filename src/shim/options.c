@@ -72,6 +72,7 @@ struct flag {
 	const char *value; /* the first; NULL without one */
 	char **more;       /* where further values begin */
 	size_t n_more;
+	bool lacks; /* it has no value, and takes one */
 };
 
 /* Read the next flag from *word on; return the word behind it. NULL: there is no other flag. */
@@ -85,6 +86,7 @@ static char **next_flag(char **word, struct flag *f) {
 	for (size_t i = 0; !eq && i < ARRAY_SIZE(flags); i++)
 		if (strcmp(flags[i].name, *word) == 0) arity = flags[i].arity;
 	word++;
+	f->lacks = !*word && (arity == ONE_VALUE || arity == MANY_VALUES);
 	if (arity == NO_VALUE || !*word || (arity == MAY_HAVE && **word == '-')) return word;
 	f->value = *word++;
 	f->more = word;
@@ -119,7 +121,8 @@ static void apply(struct options *o, struct formats *formats, const struct flag 
 	if (named(f, "--await-initialize")) o->raw_init = true;
 	if (named(f, "--fork-session")) o->fork = true;
 	if (named(f, "--resume") || named(f, "-r")) o->resume = f->value;
-	if (named(f, "-v") || named(f, "--version") || named(f, "-h") || named(f, "--help")) o->info = true;
+	if (named(f, "-v") || named(f, "--version") || named(f, "-h") || named(f, "--help")) o->itself = true;
+	if (f->lacks) o->itself = true; /* else the daemon's own flags, which follow, would be its value */
 }
 
 static const char *setting(const char *name) {
@@ -175,7 +178,7 @@ void options_read(struct options *o, char **argv, char **env) {
 	for (struct flag f; !o->rpc && (argv = next_flag(argv, &f));) apply(o, &formats, &f);
 	o->stream = !o->rpc && is_stream(o->argv, &formats);
 	o->session = setting("PLENUM_SESSION");
-	o->print = o->info || o->rpc ? PRINT_NOT : print_of(o, &formats);
+	o->print = o->itself || o->rpc ? PRINT_NOT : print_of(o, &formats);
 	o->profile = setting("PLENUM_PROFILE");
 	if (!o->profile) o->profile = protocol->profile;
 	o->name = setting("PLENUM_NAME");

@@ -22,7 +22,7 @@ struct options {
 	enum options_print print; /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
 	const char *prompt;       /* of options_take_prompt(); NULL: none */
 	const char *rpc;          /* --acp, app-server: how lines of JSON-RPC begin; argv: the words after it; else NULL */
-	bool info;                /* -v, --version, -h, --help */
+	bool itself;              /* --version, --help, a flag without its value: the CLI answers */
 	bool partial;             /* --include-partial-messages */
 	bool echo;                /* --replay-user-messages */
 	bool approve;             /* --permission-prompt-tool stdio */

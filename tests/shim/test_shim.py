@@ -687,6 +687,11 @@ class RealCli(Case):
             self.assertEqual(self.run_shim(*args, PLENUM_CLAUDE=cli, PLENUM_SESSION="work"),
                              (1, b"", "invalid: %s\n" % " ".join(args)))
 
+    def test_it_refuses_a_flag_without_its_value(self):
+        cli = self.script("a", "claude", 'echo "no value: $*" >&2\nexit 1\n')
+        for args in ((*STREAM, "--model"), (*STREAM, "--add-dir"), ("-p", "x", "--model")):
+            self.assertEqual(self.run_shim(*args, PLENUM_CLAUDE=cli), (1, b"", "no value: %s\n" % " ".join(args)))
+
     def test_the_cli_behind_a_script_around_ourselves(self):
         self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
         self.script("b", "claude", 'echo "real $1"\n')
