@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define STACK ((size_t)256 * 1024) /* of address space */
-#define CLOSING 8                  /* descriptors that wait to be closed */
+#define CLOSING 2                  /* descriptors that wait to be closed: each may keep a table on the disk */
 
 enum stage { STAGE_IDLE, STAGE_ASKED, STAGE_DONE, STAGE_QUIT };
 
