@@ -17,6 +17,7 @@
 
 #define TOLD_AT_ONCE ((size_t)1024) /* lines to clients for the requests of a session that are resolved in one turn */
 #define NOTICE_LINES ((size_t)8)    /* the cost of a notice with its line in the log, in such lines */
+#define FREED_LINE ((size_t)8192)   /* bytes of a long request that are freed at the cost of such a line */
 
 /* --- notices ------------------------------------------------------------------------------------------------------ */
 
@@ -199,7 +200,7 @@ static void tell(struct session *s, struct pending *p, const struct attachment *
  * load of the machine. */
 static bool must_wait(struct pendings *all, const struct pending *p) {
 	bool waits = !list_empty(&all->resolved) || all->told >= TOLD_AT_ONCE;
-	all->told += NOTICE_LINES + p->n_asked;
+	all->told += NOTICE_LINES + p->n_asked + p->line.len / FREED_LINE;
 	return waits;
 }
 

@@ -244,6 +244,30 @@ START_TEST(a_turn_ends_few_of_very_many_requests) {
 }
 END_TEST
 
+/* It takes longer to free them than to notify of their ends. */
+START_TEST(a_turn_frees_few_of_many_long_requests) {
+	enum { LENGTH = 1 << 20, LONG_ONES = 40, AT_ONCE = 16 };
+	char *pad = calloc(1, LENGTH + 1);
+	memset(pad, 'x', LENGTH);
+	for (int i = 0; i < LONG_ONES; i++) {
+		_cleanup_free_ char *id = str_printf("k%d", i);
+		_cleanup_free_ char *line = str_printf(LONG_ASK("%s"), id, pad);
+		world_prints(line);
+	}
+	free(pad);
+	ck_assert_uint_eq(world.session->pendings.n, LONG_ONES);
+	asks_withdraw_turn(world.session);
+	size_t waiting = 0;
+	const struct pending *p;
+	LIST_FOR_EACH (p, &world.session->pendings.resolved, struct pending, node) waiting++;
+	ck_assert_uint_eq(world.session->pendings.n, 0);
+	ck_assert_uint_ge(waiting, LONG_ONES - AT_ONCE);
+	ck_assert_uint_lt(waiting, LONG_ONES);
+	world_turn();
+	ck_assert(list_empty(&world.session->pendings.resolved));
+}
+END_TEST
+
 START_TEST(a_child_ends_after_its_requests) {
 	struct client *c = ask_for_many();
 	uint64_t before = world.session->tape.next;
@@ -305,5 +329,6 @@ RUN_TESTS_WITH(begin, world_end, "asks", the_first_answer_wins, only_asked_clien
 			   a_client_that_comes_later_is_asked, no_answer_is_no, rules_come_before_clients,
 			   a_long_answer_is_not_copied, a_long_question_is_not_copied, the_child_withdraws_its_request,
 			   the_end_of_a_turn_withdraws_its_requests, a_turn_ends_few_of_very_many_requests,
-			   a_child_ends_after_its_requests, a_session_is_removed_after_its_requests,
-			   a_client_leaves_while_requests_end, a_save_has_no_half_ended_request)
+			   a_turn_frees_few_of_many_long_requests, a_child_ends_after_its_requests,
+			   a_session_is_removed_after_its_requests, a_client_leaves_while_requests_end,
+			   a_save_has_no_half_ended_request)
