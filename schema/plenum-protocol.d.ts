@@ -262,6 +262,7 @@ export interface Limits {
   table?: number;
   table_starts?: number;
   stdin_lines?: number;
+  pending_bytes?: number;
 }
 
 export interface PlenumAttachRequest {

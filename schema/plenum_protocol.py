@@ -268,6 +268,7 @@ class Limits(TypedDict):
     table: NotRequired[int]
     table_starts: NotRequired[int]
     stdin_lines: NotRequired[int]
+    pending_bytes: NotRequired[int]
 
 
 class PlenumAttachRequest(TypedDict):

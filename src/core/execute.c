@@ -275,9 +275,10 @@ void execute_line(struct client *c, struct session *s, struct chunk line, const 
 		return;
 	}
 	if (handshake_blocks(c, id_of(c->dialect, e))) return;
-	if (s->pendings.n >= (s->settings->limits.max_pending + 1) / 2) { /* the other half is for the child */
-		refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
-					s->name);
+	const char *limit = pendings_limit(&s->pendings, s->settings->limits.max_pending, 2, length);
+	if (limit) { /* the other half is for the child */
+		refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (%s): ask again later", s->name,
+					limit);
 		return;
 	}
 	const char *wrong = session_dialect(s)->calls->read_call(splice_body(line), e, &tool, &input);

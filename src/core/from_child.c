@@ -101,8 +101,11 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		log_warn("session %s: the child asks twice under one id; the second is dropped", s->label);
 		return;
 	}
-	if (s->pendings.n >= s->settings->limits.max_pending) {
-		refuse(s, kind, line, e, "too many requests are open");
+	const char *limit = pendings_limit(&s->pendings, s->settings->limits.max_pending, 1, line.len);
+	if (limit) {
+		char why[80];
+		snprintf(why, sizeof why, "too many requests are open (%s)", limit);
+		refuse(s, kind, line, e, why);
 		return;
 	}
 	if (line.len > LIMITS_MATCHER && has_long_name(d, kind, e)) {

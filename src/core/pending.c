@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "wire/lengths.h"
+#include "wire/limits.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ static void unlink_pending(struct pendings *all, struct pending *p) {
 	HASH_DELETE(hh_child, all->by_child, p);
 	list_del(&p->node);
 	all->n--;
+	all->bytes -= p->line.len;
 	if (pending_for_person(p)) all->n_person--;
 }
 
@@ -105,8 +107,14 @@ static bool enlist(struct pendings *all, struct pending *p) {
 	}
 	list_add_tail(&all->order, &p->node);
 	all->n++;
+	all->bytes += p->line.len;
 	if (pending_for_person(p)) all->n_person++;
 	return true;
+}
+
+const char *pendings_limit(const struct pendings *all, size_t max_pending, size_t divisor, size_t n) {
+	if (all->n >= (max_pending + divisor - 1) / divisor) return "max_pending";
+	return all->n && all->bytes + n > LIMITS_PENDING_BYTES / divisor ? "pending_bytes" : NULL;
 }
 
 static void on_timer(void *arg) {

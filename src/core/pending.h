@@ -93,6 +93,7 @@ struct pendings {
 	struct list order;
 	size_t n;
 	size_t n_person;      /* those that wait for a person */
+	size_t bytes;         /* of their lines */
 	struct list resolved; /* no open requests any more; their clients are to be notified (asks.c) */
 	size_t told;          /* asks.c's: the cost of the notices of this turn */
 	uint64_t counter;
@@ -107,6 +108,9 @@ void pendings_free(struct pendings *p);
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
 							const struct envelope *e, struct chunk line, struct splice_edit edit,
 							const struct pending_events *events);
+/* Return the name of the limit that one more line of n bytes would exceed, or NULL. divisor: of the limits: 1, or 2 if
+ * such lines may use half of them. */
+const char *pendings_limit(const struct pendings *all, size_t max_pending, size_t divisor, size_t n);
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);

@@ -108,6 +108,7 @@ static void put_limits(struct buf *b, const struct settings *s) {
 		{"conversation_id", LIMITS_CONVERSATION},
 		{"prompts", LIMITS_PROMPTS},
 		{"stdin_lines", LIMITS_STDIN_LINES},
+		{"pending_bytes", LIMITS_PENDING_BYTES},
 	};
 	size_t from = reply_begin_object(b, "limits");
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) notice_number(b, limits[i].name, limits[i].value);

@@ -27,6 +27,8 @@ struct limits {
 /* Bytes of a child's snapshot for late clients; longer lines are on the tape only. */
 #define LIMITS_KEPT_INIT ((size_t)512 * 1024)
 #define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
+/* Bytes of the open requests of one child; one always fits. */
+#define LIMITS_PENDING_BYTES (512 * LIMITS_MIB)
 /* Registrations of a session's clients. The table on disk stores their guards: accepted registrations can always be
  * written and read. */
 #define LIMITS_NAMES ((size_t)4096)        /* hooks, entries, MCP servers, dialog kinds: of each, per session */

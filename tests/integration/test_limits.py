@@ -3,11 +3,12 @@
 it; and the daemon's report of its limits."""
 import unittest
 
-from harness import Case, dump, user
+from harness import Case, cancel, dump, perm, until, user
 
 LIMITS = {"request": 1 << 20, "values": 16384, "words": 4096, "types": 4096, "members": 4096, "names": 4096, "hooks": 4096,
           "hooks_text": 1 << 20, "matcher": 65536, "call": 1 << 20, "initialize": 64, "prompts": 4096,
-          "conversation_id": 4096, "table": 32 << 20, "table_starts": 16 << 20, "stdin_lines": 65536}
+          "conversation_id": 4096, "table": 32 << 20, "table_starts": 16 << 20, "stdin_lines": 65536,
+          "pending_bytes": 512 << 20}
 
 
 def names(n, stem="n"):
@@ -117,6 +118,24 @@ class LimitsTest(Case):
         a.initialize(sdkMcpServers=["held"])
         self.over("too_many", "4096", a.request, "mcp_set_servers", servers={n: {"type": "sdk"} for n in names(4097)})
         self.assertRefused("name_taken", b.request, "initialize", sdkMcpServers=["held"])
+
+    def test_the_bytes_of_open_requests(self):
+        self.d.attached(approve=False)
+        child = self.agent.child()
+        fit = LIMITS["pending_bytes"] // 60_000_000
+
+        def opened(n):
+            until(lambda: self.d.call("plenum_status", session="s")["pending"] == n, what="%d requests" % n)
+        for i in range(fit + 1):
+            child.print(perm("k-%d" % i, "x" * 59_999_000))
+        refusal = child.answer("k-%d" % fit)["response.response"]
+        self.assertEqual(refusal["behavior"], "deny")
+        self.assertIn("pending_bytes", refusal["message"])
+        child.print(perm("short"))
+        opened(fit + 1)
+        child.print(cancel("k-0"), perm("again", "x" * 59_999_000), perm("over", "x" * 59_999_000))
+        self.assertIn("pending_bytes", child.answer("over")["response.response.message"])
+        opened(fit + 1)
 
     def test_open_initialize_requests(self):
         d, agent = self.start(mode={"init": "manual"})

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "wire/lengths.h"
+#include "wire/limits.h"
 
 struct world {
 	struct loop *loop;
@@ -123,6 +124,32 @@ START_TEST(counts_those_that_wait_for_a_person) {
 	}
 	ck_assert_uint_eq(w.all.n, 0);
 	ck_assert(list_empty(&w.all.order));
+	end(&w);
+}
+END_TEST
+
+/* The first request fits whatever its length, and the limits are exact for others. */
+START_TEST(requests_have_a_limit_of_bytes) {
+	struct world w;
+	begin(&w);
+	ck_assert_ptr_null(pendings_limit(&w.all, 2, 2, LIMITS_PENDING_BYTES + 1));
+	struct pending *p = ask(&w, "can_use_tool", 1);
+	size_t n = p->line.len;
+	ck_assert_uint_eq(w.all.bytes, n);
+	for (size_t part = 1; part <= 2; part++) {
+		size_t room = LIMITS_PENDING_BYTES / part - n;
+		ck_assert_ptr_null(pendings_limit(&w.all, 3, part, room));
+		ck_assert_str_eq(pendings_limit(&w.all, 3, part, room + 1), "pending_bytes");
+	}
+	ck_assert_ptr_null(pendings_limit(&w.all, 2, 1, n));
+	ck_assert_str_eq(pendings_limit(&w.all, 2, 2, n), "max_pending");
+	ck_assert_str_eq(pendings_limit(&w.all, 1, 1, n), "max_pending");
+	struct pending *other = ask(&w, "hook_callback", 2);
+	ck_assert_uint_eq(w.all.bytes, n + other->line.len);
+	pending_settle(&w.all, p);
+	ck_assert_uint_eq(w.all.bytes, other->line.len);
+	pending_settle(&w.all, other);
+	ck_assert_uint_eq(w.all.bytes, 0);
 	end(&w);
 }
 END_TEST
@@ -362,6 +389,7 @@ START_TEST(is_carried) {
 	ck_assert_uint_eq(b.all.n, 2);
 	ck_assert_uint_eq(b.all.n_person, 1);
 	struct pending *p, *q = LIST_TOP(&b.all.order, struct pending, node);
+	size_t bytes = 0;
 	LIST_FOR_EACH (p, &a.all.order, struct pending, node) {
 		ck_assert_ptr_eq(find(&b, p->id), q);
 		ck_assert_ptr_eq(pending_find_child(&b.all, span_of(p->child_id)), q);
@@ -374,8 +402,10 @@ START_TEST(is_carried) {
 		ck_assert(p->since == q->since && p->since_real == q->since_real && p->n_asked == q->n_asked);
 		ck_assert_int_eq(loop_timer_pending(&p->timer), loop_timer_pending(&q->timer));
 		ck_assert_ptr_eq(q->events, events_of(q)); /* its deadline goes to the module that made it */
+		bytes += q->line.len;
 		q = LIST_OF(q->node.next, struct pending, node);
 	}
+	ck_assert_uint_eq(b.all.bytes, bytes);
 	p = LIST_TOP(&b.all.order, struct pending, node);
 	ck_assert(pending_was_asked(p, PARTY(1)) && pending_was_asked(p, PARTY(4)) && !pending_was_asked(p, PARTY(2)));
 	ck_assert(p->act.len == 24 && p->sender == PARTY(3) && p->sender_line == 7);
@@ -402,6 +432,6 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("pending", clients_get_the_line_with_our_id, counts_those_that_wait_for_a_person,
-		  a_tool_has_a_name_that_can_be_read, knows_late_answers_from_wrong_ones, remembers_the_last_settled,
-		  knows_who_was_asked, a_member_can_be_replaced, the_request_is_found_in_the_copy, says_what_it_is_about,
-		  is_carried, damage_is_noticed)
+		  requests_have_a_limit_of_bytes, a_tool_has_a_name_that_can_be_read, knows_late_answers_from_wrong_ones,
+		  remembers_the_last_settled, knows_who_was_asked, a_member_can_be_replaced, the_request_is_found_in_the_copy,
+		  says_what_it_is_about, is_carried, damage_is_noticed)
