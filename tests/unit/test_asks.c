@@ -257,9 +257,7 @@ START_TEST(a_turn_frees_few_of_many_long_requests) {
 	free(pad);
 	ck_assert_uint_eq(world.session->pendings.n, LONG_ONES);
 	asks_withdraw_turn(world.session);
-	size_t waiting = 0;
-	const struct pending *p;
-	LIST_FOR_EACH (p, &world.session->pendings.resolved, struct pending, node) waiting++;
+	size_t waiting = list_length(&world.session->pendings.resolved);
 	ck_assert_uint_eq(world.session->pendings.n, 0);
 	ck_assert_uint_ge(waiting, LONG_ONES - AT_ONCE);
 	ck_assert_uint_lt(waiting, LONG_ONES);
