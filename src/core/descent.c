@@ -448,6 +448,30 @@ int descent_names_errand(void) {
 
 /* --- all processes ------------------------------------------------------------------------------------------------ */
 
+enum fate { FATE_KEEP, FATE_END, FATE_KILL };
+
+/* The end of leftover processes: it waits for a scan, or is served by one. */
+struct sweep {
+	struct list node;
+	struct router *r;
+	uint64_t id;             /* of its session; 0: none */
+	struct session *session; /* while it is served; NULL: it was removed, or none */
+	uint64_t numbers[2];     /* of its children; the second one is that of its name */
+	enum fate fate;          /* of detached processes */
+	bool all;                /* processes of all sessions */
+	bool due;                /* only processes that got SIGTERM, and their descendants */
+	bool left;               /* the leftovers of its agent, which has ended */
+	bool over;               /* the session is removed afterwards */
+	bool asked, read, late;  /* environments, as in struct agent_look */
+	int64_t grace;           /* from SIGTERM to SIGKILL */
+	unsigned passes;         /* scans so far */
+	size_t at, hit;          /* of this pass: the next process of the scan; those that got SIGKILL */
+	int64_t begun;           /* this pass (now_ms()) */
+	size_t killed;
+	struct buf names; /* of detached processes, as members of a JSON array */
+	size_t n_names;
+};
+
 /* A child of the daemon as classified when it was listed: it may be reaped before the rest is classified. */
 struct own {
 	pid_t pid;
@@ -467,7 +491,8 @@ struct crowd {
 	bool failed, recorded;
 	struct descent_name *names; /* by their environments, of those that were asked for; by pid */
 	size_t n_names;
-	bool asks; /* environments would count that were not asked for */
+	bool asks;         /* environments would count that were not asked for */
+	struct sweep left; /* the pass of an agent that is being served; id 0: none */
 };
 
 static void end_crowd(struct crowd *c) {
@@ -479,6 +504,7 @@ static void end_crowd(struct crowd *c) {
 	free(c->who);
 	free(c->way);
 	free(c->names);
+	buf_free(&c->left.names);
 }
 
 static int own_by_pid(const void *a, const void *b) {
@@ -669,28 +695,6 @@ static struct kin *record(const struct crowd *c, size_t i, uint64_t number) {
 /* --- ending ----------------------------------------------------------------------------------------------------------
  */
 
-enum fate { FATE_KEEP, FATE_END, FATE_KILL };
-
-/* The end of leftover processes: it waits for a scan, or is served by one. */
-struct sweep {
-	struct list node;
-	struct router *r;
-	uint64_t id;             /* of its session; 0: none */
-	struct session *session; /* while it is served; NULL: it was removed, or none */
-	uint64_t numbers[2];     /* of its children; the second one is that of its name */
-	enum fate fate;          /* of detached processes */
-	bool all;                /* processes of all sessions */
-	bool due;                /* only processes that got SIGTERM, and their descendants */
-	bool left;               /* the leftovers of its agent, which has ended */
-	bool over;               /* the session is removed afterwards */
-	bool asked, read, late;  /* environments, as in struct agent_look */
-	int64_t grace;           /* from SIGTERM to SIGKILL */
-	unsigned passes;         /* scans so far */
-	size_t killed;
-	struct buf names; /* of detached processes, as members of a JSON array */
-	size_t n_names;
-};
-
 /* Return true if the orphan may belong to another session. If no sign names its session, an orphan is ended with the
  * last session that can have started it. */
 static bool could_be_of_another(const struct crowd *c, size_t i, const struct session *but) {
@@ -772,7 +776,8 @@ static size_t kill_one(pid_t pid) {
 	return 0;
 }
 
-static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool first) {
+static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i) {
+	bool first = w->passes == 0;
 	pid_t pid = c->list[i].pid;
 	bool detached = is_detached(&c->look, pid, c->list[i].session), root = detached && is_root(c, i);
 	struct kin *k = record(c, i, c->who[i].number && w->session ? w->numbers[1] : c->who[i].number);
@@ -789,13 +794,30 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	return 0;
 }
 
-/* A process that has ended since it was listed may have given its number to another one. */
-static size_t sweep_crowd(struct sweep *w, const struct crowd *c, bool first) {
-	size_t hit = 0;
-	for (size_t i = 0; i < c->n; i++)
-		if (is_meant(w, c, i) && proc_lives(c->list[i].pid, c->list[i].start)) hit += sweep_one(w, c, i, first);
+/* The grace is that after the last SIGTERM of a pass. */
+static void renew_grace(const struct sweep *w) {
+	int64_t first = w->begun + w->grace, last = now_ms() + w->grace;
+	for (struct kin *k = w->r->descent->by_pid; k; k = k->hh.next)
+		if (k->due >= first && k->due < last) k->due = last;
+}
+
+/* Go on with a pass, as long as the share of the turn lasts. Return true at its end. A process that has ended since it
+ * was listed may have given its number to another one. */
+static bool sweep_crowd(struct sweep *w, const struct crowd *c) {
+	if (!w->at) {
+		w->begun = now_ms();
+		w->hit = 0;
+	}
+	while (w->at < c->n) {
+		size_t i = w->at++;
+		if (is_meant(w, c, i) && proc_lives(c->list[i].pid, c->list[i].start)) w->hit += sweep_one(w, c, i);
+		if (w->at < c->n && loop_must_yield(w->r->loop)) return false;
+	}
+	w->at = 0;
+	w->killed += w->hit;
+	renew_grace(w);
 	w->r->descent->look_at = 0; /* the lists are out of date */
-	return hit;
+	return true;
 }
 
 static void tell(struct sweep *w, const char *action) {
@@ -892,14 +914,14 @@ static void end_sweep(struct sweep *w) {
 	r->events->changed(r);
 }
 
-/* One more pass, the first one with names. */
+/* Go on with a pass, the first one with names. After it the sweep is not the first one of its list any more. */
 static void serve_sweep(struct sweep *w, const struct crowd *c) {
 	w->session = router_find_number(w->r, w->id);
-	size_t hit = c->failed ? 0 : sweep_crowd(w, c, w->passes == 0);
-	w->killed += hit;
+	if (!c->failed && !sweep_crowd(w, c)) return;
+	bool again = !c->failed && w->hit;
 	list_del(&w->node);
 	w->asked = w->read = false;
-	if (hit && ++w->passes < SWEEPS)
+	if (again && ++w->passes < SWEEPS)
 		list_add_tail(&w->r->descent->sweeps, &w->node);
 	else
 		end_sweep(w);
@@ -909,7 +931,12 @@ static void serve_sweep(struct sweep *w, const struct crowd *c) {
 static void sweep_now(struct router *r, bool reads) {
 	struct descent *d = r->descent;
 	struct crowd c;
-	struct sweep *w;
+	struct sweep *w = LIST_TOP(&d->swept, struct sweep, node);
+	if (w && w->at) renew_look(d->crowd); /* the pass that has begun goes on in the list of its scan */
+	while (w && w->at) {
+		serve_sweep(w, d->crowd);
+		w = LIST_TOP(&d->swept, struct sweep, node);
+	}
 	while (sweeps_wait(d)) {
 		c.failed = !begin_crowd(&c, r, reads);
 		move_all(&d->swept, &d->sweeps);
@@ -980,38 +1007,61 @@ void descent_record(struct session *s) {
 	wait_for_scan(s, false);
 }
 
-/* One more pass over the processes of a child that has ended, the first one of its fate with names. */
-static void sweep_left(struct session *s, const struct crowd *c) {
-	struct agent_look *l = &s->agent->look;
-	enum fate fate = fate_of(s);
-	bool first = !l->sweeps || l->fate != fate;
-	struct sweep w = sweep_of(s, fate);
+/* Begin one more pass over the processes of a child that has ended, the first one of its fate with names. */
+static struct sweep begin_left(struct session *s) {
+	const struct agent_look *l = &s->agent->look;
+	struct sweep w = sweep_of(s, fate_of(s));
 	w.left = true;
 	w.late = l->late;
-	w.killed = sweep_crowd(&w, c, first);
-	l->fate = fate;
-	l->sweeps = first ? 1 : l->sweeps + 1;
-	if (first || w.killed) {
-		tell_sweep(&w);
+	w.passes = l->fate == w.fate ? l->sweeps : 0;
+	return w;
+}
+
+/* A client may have wished another fate during the pass. */
+static void end_left(struct session *s, struct sweep *w) {
+	struct agent_look *l = &s->agent->look;
+	l->fate = w->fate;
+	l->sweeps = w->passes + 1;
+	if (!w->passes || w->hit) {
+		tell_sweep(w);
 		s->world->events->changed(s->world);
 	}
-	if (w.killed && l->sweeps < SWEEPS)
+	buf_free(&w->names);
+	if ((w->hit && l->sweeps < SWEEPS) || fate_of(s) != w->fate)
 		wait_for_scan(s, true);
 	else
 		session_left(s);
 }
 
+/* Go on with the pass. After it the session does not wait for this scan any more. */
+static void sweep_left(struct session *s, struct crowd *c) {
+	struct sweep *w = &c->left;
+	if (w->id != s->id) {
+		buf_free(&w->names);
+		*w = begin_left(s);
+	}
+	w->session = s;
+	if (!sweep_crowd(w, c)) return;
+	struct sweep whole = *w;
+	*w = (struct sweep){0};
+	list_del(&s->agent->look.node);
+	end_left(s, &whole);
+}
+
 /* A served session changes the look only by its own child, which has ended. */
 static void serve(struct session *s, struct crowd *c) {
 	bool left = s->agent->look.left;
-	list_del(&s->agent->look.node);
-	if (!left && !c->failed) record_strays(c);
-	if (!left)
-		session_recorded(s);
-	else if (c->failed)
-		session_left(s);
-	else
+	if (left && !c->failed) {
 		sweep_left(s, c);
+		return;
+	}
+	list_del(&s->agent->look.node);
+	if (left) {
+		session_left(s);
+		return;
+	}
+	if (!c->failed) record_strays(c);
+	session_recorded(s);
 }
 
 /* The scan serves those that waited when it began: it sees all that their children had started. */
