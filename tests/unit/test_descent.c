@@ -15,6 +15,7 @@
 
 static struct session *sessions[SESSIONS];
 static size_t scans, steps, most, errands, held, killed; /* held, killed: SIGSTOP and SIGKILL to children */
+static size_t signals, most_signals;                     /* to services, in one turn */
 static struct session *ends_meanwhile;
 static pid_t services[4];
 static size_t n_services;
@@ -48,7 +49,7 @@ bool __wrap_proc_scan_next(struct proc_scan *s) {
 
 bool __wrap_loop_must_yield(const struct loop *l) {
 	(void)l;
-	steps = 0;
+	steps = signals = 0;
 	return true;
 }
 
@@ -72,6 +73,8 @@ int __wrap_kill(pid_t pid, int signo) {
 	bool ours = false;
 	for (size_t i = 0; i < n_services; i++) ours |= services[i] == pid;
 	ck_assert_msg(!signo || ours, "signal %d to process %d", signo, (int)pid);
+	signals += signo != 0;
+	most_signals = MAX(most_signals, signals);
 	return __real_kill(pid, signo);
 }
 
@@ -89,6 +92,7 @@ static void begin(void) {
 		world_wake(sessions[i] = world_session(name));
 	}
 	scans = steps = most = errands = held = killed = n_services = 0;
+	signals = most_signals = 0;
 	on_errand = NULL;
 	times_out = false;
 }
@@ -469,6 +473,86 @@ START_TEST(a_turn_checks_few_of_those_that_are_due) {
 }
 END_TEST
 
+/* Let the sweep send its first signal. */
+static void begin_pass(void) {
+	while (!due()) world.router->descent->task.fn(world.router);
+	ck_assert_uint_eq(due(), 1);
+}
+
+static const char *named_all(const char *action) {
+	static char text[64];
+	snprintf(text, sizeof text, "\"action\":\"%s\",\"count\":%zu,", action, ARRAY_SIZE(services));
+	return text;
+}
+
+/* The grace is the same for each of them. */
+START_TEST(a_turn_ends_few_leftovers) {
+	struct session *s = asleep("a");
+	struct client *c = world_enter_as(s, false, false);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) service_of(s, true);
+	ck_assert(descent_end(s, false, false));
+	begin_pass();
+	int64_t now = now_ms();
+	while (now_ms() == now) continue;
+	ck_assert_ptr_nonnull(strstr(world_said(c), named_all("ending")));
+	ck_assert_uint_eq(most_signals, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) {
+		ck_assert_int_gt(kin_of(services[i])->due, now + s->profile->stop_grace);
+		ck_assert_int_eq(kin_of(services[i])->due, kin_of(services[0])->due);
+	}
+	ck_assert(descent_end(s, true, false));
+	ck_assert_ptr_nonnull(strstr(world_said(c), named_all("killed")));
+	ck_assert_uint_eq(most_signals, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) ck_assert_int_eq(ended_by(services[i]), SIGKILL);
+}
+END_TEST
+
+START_TEST(a_save_finishes_the_pass_that_has_begun) {
+	struct session *s = asleep("a");
+	struct client *c = world_enter_as(s, false, false);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) service_of(s, false);
+	ck_assert(descent_end(s, false, false));
+	begin_pass();
+	descent_settle(world.router);
+	ck_assert_uint_eq(scans, 1);
+	ck_assert_uint_eq(due(), ARRAY_SIZE(services));
+	ck_assert_ptr_nonnull(strstr(world_said(c), named_all("ending")));
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) ck_assert_int_eq(ended_by(services[i]), SIGTERM);
+}
+END_TEST
+
+START_TEST(a_pass_outlives_its_session) {
+	struct session *s = asleep("a");
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) service_of(s, false);
+	ck_assert(descent_end(s, false, true));
+	begin_pass();
+	sessions_remove(world.router, s, "over");
+	world_turn();
+	ck_assert_uint_eq(world.over, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) ck_assert_int_eq(ended_by(services[i]), SIGTERM);
+}
+END_TEST
+
+/* The processes that the child left are being ended when a client wishes that they are killed. */
+START_TEST(a_wish_during_a_pass_counts) {
+	struct session *s = world.session;
+	struct client *c = world_enter_as(s, false, false);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) service_of(s, true);
+	session_stop_for(s, 0, LEFTOVERS_END);
+	session_stop(s, false, THEN_SLEEP);
+	s->agent->exited = true;
+	session_on_ended(s);
+	begin_pass();
+	session_stop_for(s, 0, LEFTOVERS_KILL);
+	const char *said = world_said(c), *ending = strstr(said, named_all("ending"));
+	ck_assert_ptr_nonnull(ending);
+	ck_assert_ptr_nonnull(strstr(ending, named_all("killed")));
+	ck_assert_uint_eq(most_signals, 1);
+	ck_assert_ptr_null(s->agent);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) ck_assert_int_eq(ended_by(services[i]), SIGKILL);
+}
+END_TEST
+
 /* One scan for the leftovers of all sessions, one for what was started meanwhile. */
 START_TEST(the_end_of_the_daemon_takes_two_scans) {
 	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
@@ -544,4 +628,6 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   an_environment_that_was_read_counts_while_others_are_read, a_hurry_waits_for_no_environment,
 			   the_end_of_the_daemon_takes_two_scans, an_orphan_found_at_the_end_of_the_daemon_repeats_nothing,
 			   a_child_that_waits_for_the_scan_is_written_nothing, an_environment_that_comes_late_is_waited_for_once,
-			   the_last_signal_waits_for_no_late_environment, a_turn_checks_few_of_those_that_are_due)
+			   the_last_signal_waits_for_no_late_environment, a_turn_checks_few_of_those_that_are_due,
+			   a_turn_ends_few_leftovers, a_save_finishes_the_pass_that_has_begun, a_pass_outlives_its_session,
+			   a_wish_during_a_pass_counts)
