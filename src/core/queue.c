@@ -33,10 +33,6 @@ bool queue_has_room(const struct queue *q, size_t len) {
 	return q->count == 0 || (q->count < LIMITS_STDIN_LINES && len <= q->max && q->bytes <= q->max - len);
 }
 
-bool queue_is_flooded(const struct queue *q) {
-	return q->count > 2 * LIMITS_STDIN_LINES || (q->bytes > q->max && q->bytes - q->max > OWN_MAX);
-}
-
 static bool grow(struct queue *q) {
 	size_t cap = q->cap ? q->cap * 2 : 1; /* mostly its line is written at once */
 	struct queue_item *ring = malloc(cap * sizeof *ring);
@@ -83,6 +79,14 @@ static size_t pieces_at(const struct queue *q, size_t i, size_t *len) {
 	*len = item_at(q, i)->piece.len;
 	for (; item_at(q, i + n - 1)->goes_on; n++) *len += item_at(q, i + n)->piece.len;
 	return n;
+}
+
+/* The first line does not count: an empty queue accepts any, and a child that writes before it reads must not wait. */
+bool queue_is_flooded(const struct queue *q) {
+	size_t first = 0;
+	if (q->count) (void)pieces_at(q, 0, &first);
+	size_t rest = q->bytes + q->sent - first;
+	return q->count > 2 * LIMITS_STDIN_LINES || (rest > q->max && rest - q->max > OWN_MAX);
 }
 
 /* Return the line that begins at *i as a rope, and move *i behind it. */

@@ -77,6 +77,27 @@ START_TEST(lines_are_counted) {
 }
 END_TEST
 
+/* A line longer than all else that may wait: the child may have to write before it reads it. */
+START_TEST(one_long_line_is_no_flood) {
+	struct queue q;
+	size_t n = (64 << 20) + 100;
+	char *text = calloc(n, 1);
+	struct chunk line = chunk_copy(text, n);
+	queue_init(&q, 50);
+	put(&q, "{}\n");
+	ck_assert(queue_put(&q, chunk_ref(line)));
+	ck_assert(queue_is_flooded(&q));
+	queue_free(&q);
+	ck_assert(queue_put(&q, line));
+	ck_assert(!queue_is_flooded(&q));
+	q.sent = 60; /* as queue_write() leaves it */
+	q.bytes -= 60;
+	ck_assert(!queue_is_flooded(&q));
+	queue_free(&q);
+	free(text);
+}
+END_TEST
+
 START_TEST(a_line_can_come_first) {
 	struct queue q;
 	queue_init(&q, 1000);
@@ -306,6 +327,6 @@ START_TEST(a_line_is_charged_while_it_waits) {
 }
 END_TEST
 
-RUN_TESTS("queue", an_empty_queue_takes_any_line, lines_are_counted, a_line_in_pieces_is_replaced,
-		  a_line_is_charged_while_it_waits, a_line_can_come_first, gives_references_back,
+RUN_TESTS("queue", an_empty_queue_takes_any_line, lines_are_counted, one_long_line_is_no_flood,
+		  a_line_in_pieces_is_replaced, a_line_is_charged_while_it_waits, a_line_can_come_first, gives_references_back,
 		  a_closed_socket_is_told_without_a_signal, nothing_is_lost_or_doubled_in_a_full_socket, damage_is_noticed)
