@@ -46,6 +46,7 @@ struct span memo_get(const struct memo *m, const char *name) {
 }
 
 void memo_free(struct memo *m) {
+	if (m->first) m->version++;
 	while (m->first) drop(&m->first);
 }
 

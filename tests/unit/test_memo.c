@@ -28,7 +28,10 @@ START_TEST(values_come_and_go) {
 	is(&m, "a", NULL);
 	memo_set(&m, "b", span_of("{\"broken\":")); /* it cannot be kept, and the old one is not true any more */
 	is(&m, "b", NULL);
+	memo_set(&m, "a", span_of("1"));
+	before = m.version;
 	memo_free(&m);
+	ck_assert_uint_gt(m.version, before); /* the table on disk must not keep its text */
 }
 END_TEST
 
