@@ -99,22 +99,20 @@ static bool named(const struct flag *f, const char *name) {
 	return strlen(name) == f->name_len && memcmp(f->name, name, f->name_len) == 0;
 }
 
-static bool valued(const struct flag *f, const char *name, const char *value) {
-	return named(f, name) && f->value && strcmp(f->value, value) == 0;
-}
-
 struct formats {
-	bool in, out, print;
+	bool print;
 	const char *input, *output; /* NULL: not named */
 };
 
+static bool is_lines(const char *format) {
+	return format && strcmp(format, "stream-json") == 0;
+}
+
 static void apply(struct options *o, struct formats *formats, const struct flag *f) {
-	if (named(f, "--input-format")) formats->in = valued(f, "--input-format", "stream-json");
 	if (named(f, "--input-format")) formats->input = f->value ? f->value : "";
 	if (named(f, "--output-format")) formats->output = f->value ? f->value : "";
-	if (named(f, "--output-format")) formats->out = valued(f, "--output-format", "stream-json");
 	if (named(f, "-p") || named(f, "--print")) formats->print = true;
-	if (named(f, "--permission-prompt-tool")) o->approve = valued(f, "--permission-prompt-tool", "stdio");
+	if (named(f, "--permission-prompt-tool")) o->approve = f->value && strcmp(f->value, "stdio") == 0;
 	if (named(f, "--include-partial-messages")) o->partial = true;
 	if (named(f, "--replay-user-messages")) o->echo = true;
 	if (named(f, "--session-mirror")) o->mirror = true;
@@ -142,7 +140,7 @@ static bool truthy(const char *name) {
 /* A first word without a dash is a subcommand, or a prompt. Without -p the CLI has its screen on a terminal; on a
  * terminal it takes no lines. */
 static bool is_stream(char **argv, const struct formats *f) {
-	bool lines = f->in && f->out && argv[0][0] == '-';
+	bool lines = is_lines(f->input) && is_lines(f->output) && argv[0][0] == '-';
 	return lines && !isatty(STDIN_FILENO) && (f->print || !isatty(STDOUT_FILENO));
 }
 
@@ -152,7 +150,7 @@ static enum options_print print_of(const struct options *o, const struct formats
 	if (!o->session || !f->print || !plain || o->argv[0][0] != '-') return PRINT_NOT;
 	if (!f->output || strcmp(f->output, "text") == 0) return PRINT_TEXT;
 	if (strcmp(f->output, "json") == 0) return PRINT_JSON;
-	return f->out ? PRINT_LINES : PRINT_NOT;
+	return is_lines(f->output) ? PRINT_LINES : PRINT_NOT;
 }
 
 struct protocol {
