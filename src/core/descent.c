@@ -492,7 +492,7 @@ struct crowd {
 	struct descent_name *names; /* by their environments, of those that were asked for; by pid */
 	size_t n_names;
 	bool asks;         /* environments would count that were not asked for */
-	struct sweep left; /* the pass of an agent that is being served; id 0: none */
+	struct sweep left; /* the pass of an agent that is being served; without a session: none */
 };
 
 static void end_crowd(struct crowd *c) {
@@ -1036,11 +1036,10 @@ static void end_left(struct session *s, struct sweep *w) {
 /* Go on with the pass. After it the session does not wait for this scan any more. */
 static void sweep_left(struct session *s, struct crowd *c) {
 	struct sweep *w = &c->left;
-	if (w->id != s->id) {
+	if (w->session != s) {
 		buf_free(&w->names);
 		*w = begin_left(s);
 	}
-	w->session = s;
 	if (!sweep_crowd(w, c)) return;
 	struct sweep whole = *w;
 	*w = (struct sweep){0};
