@@ -127,7 +127,7 @@ void draft_repeat(struct draft *d, size_t n) {
 static int drop_bytes(struct iovec *iov, int n, size_t bytes) {
 	int done = 0;
 	while (done < n && bytes >= iov[done].iov_len) bytes -= iov[done++].iov_len;
-	memmove(iov, iov + done, (size_t)(n - done) * sizeof *iov);
+	if (done) memmove(iov, iov + done, (size_t)(n - done) * sizeof *iov);
 	if (done < n) {
 		iov->iov_base = (char *)iov->iov_base + bytes;
 		iov->iov_len -= bytes;
