@@ -427,8 +427,8 @@ START_TEST(the_reply_to_an_acp_prompt_ends_its_turn) {
 		{"\"error\":{\"code\":-32603,\"message\":\"no key\"}", NULL, "\"no key\""},
 	};
 	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_started\",\"clients\":[{\"client\":3}]")) && !t.ours);
-	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_started\",\"clients\":[{\"client\":3},{\"client\":4}]")) &&
-			  t.ours);
+	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_started\",\"clients\":[{\"client\":4}]")) && !t.ours);
+	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_ended\",\"clients\":[{\"client\":3}]")) && t.ours);
 	ck_assert(!ends_turn(&t, "{\"jsonrpc\":\"2.0\",\"id\":\"u2\",\"result\":{\"stopReason\":\"end_turn\"}}") && t.ours);
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
 		_cleanup_free_ char *line = str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"u1\",%s}", ends[i][0]);
