@@ -151,6 +151,20 @@ def without_counts(value):
     return [without_counts(member) for member in value] if isinstance(value, list) else value
 
 
+def update_of(line):
+    return line.get("params", {}).get("update", {})
+
+
+def completes(line, before):
+    """Join the input of a tool with its call: claude-agent-acp sends it there, or at once behind it, as it comes."""
+    call, more = update_of(before), update_of(line)
+    if call.get("sessionUpdate") != "tool_call" or more.get("sessionUpdate") != "tool_call_update" or "status" in more or \
+       call["toolCallId"] != more["toolCallId"]:
+        return False
+    call.update(more, sessionUpdate="tool_call")
+    return True
+
+
 def view(client, since):
     """Return what a client has seen, without the daemon's own lines: names are counted, pieces of a text are joined."""
     seen, names, text = [], {}, None
@@ -165,7 +179,8 @@ def view(client, since):
             text[0][text[1]] += piece[0][piece[1]]
             continue
         text = piece
-        seen.append(line)
+        if not (seen and completes(line, seen[-1])):
+            seen.append(line)
     return json.loads(CHANCE.sub(lambda match: names.setdefault(match.group(), f"name {len(names)}"),
                                  json.dumps(without_counts(seen))))
 
