@@ -1056,6 +1056,7 @@ static void serve(struct session *s, struct crowd *c) {
 	}
 	list_del(&s->agent->look.node);
 	if (left) {
+		if (c->left.session == s) tell_sweep(&c->left); /* SIGKILL follows where the pass has sent SIGTERM */
 		session_left(s);
 		return;
 	}

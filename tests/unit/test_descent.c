@@ -20,8 +20,10 @@ static struct session *ends_meanwhile;
 static pid_t services[4];
 static size_t n_services;
 static void (*on_errand)(void);
-static bool times_out;
+static bool times_out, refuses; /* refuses: there is no memory for the next calloc() */
 
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
 void __real_proc_scan_begin(struct proc_scan *s);
 bool __real_proc_scan_next(struct proc_scan *s);
 void __wrap_proc_scan_begin(struct proc_scan *s);
@@ -45,6 +47,12 @@ bool __wrap_proc_scan_next(struct proc_scan *s) {
 	steps++;
 	most = MAX(most, steps);
 	return __real_proc_scan_next(s);
+}
+
+void *__wrap_calloc(size_t n, size_t size) {
+	bool refused = refuses;
+	refuses = false;
+	return refused ? NULL : __real_calloc(n, size);
 }
 
 bool __wrap_loop_must_yield(const struct loop *l) {
@@ -94,7 +102,7 @@ static void begin(void) {
 	scans = steps = most = errands = held = killed = n_services = 0;
 	signals = most_signals = 0;
 	on_errand = NULL;
-	times_out = false;
+	times_out = refuses = false;
 }
 
 static void stop_all(bool kill_now) {
@@ -553,6 +561,31 @@ START_TEST(a_wish_during_a_pass_counts) {
 }
 END_TEST
 
+/* SIGKILL follows SIGTERM even if the rest of the pass is given up. */
+START_TEST(a_pass_ends_without_memory) {
+	struct session *s = world.session;
+	struct descent *d = world.router->descent;
+	struct client *c = world_enter_as(s, false, false);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) service_of(s, true);
+	session_stop_for(s, 0, LEFTOVERS_END);
+	session_stop(s, false, THEN_SLEEP);
+	s->agent->exited = true;
+	session_on_ended(s);
+	begin_pass();
+	refuses = true;
+	d->task.fn(world.router);
+	ck_assert(!refuses);
+	ck_assert_uint_eq(due(), 1);
+	ck_assert(loop_timer_pending(&d->timer));
+	ck_assert_ptr_nonnull(strstr(world_said(c), "\"action\":\"ending\",\"count\":1,"));
+	ck_assert_ptr_null(s->agent);
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) {
+		kill(services[i], SIGKILL);
+		ended_by(services[i]);
+	}
+}
+END_TEST
+
 /* One scan for the leftovers of all sessions, one for what was started meanwhile. */
 START_TEST(the_end_of_the_daemon_takes_two_scans) {
 	struct session *several[] = {asleep("a"), asleep("b"), asleep("c")};
@@ -630,4 +663,4 @@ RUN_TESTS_WITH(begin, world_end, "descent", sessions_that_end_together_share_a_s
 			   a_child_that_waits_for_the_scan_is_written_nothing, an_environment_that_comes_late_is_waited_for_once,
 			   the_last_signal_waits_for_no_late_environment, a_turn_checks_few_of_those_that_are_due,
 			   a_turn_ends_few_leftovers, a_save_finishes_the_pass_that_has_begun, a_pass_outlives_its_session,
-			   a_wish_during_a_pass_counts)
+			   a_wish_during_a_pass_counts, a_pass_ends_without_memory)
