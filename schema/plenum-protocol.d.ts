@@ -522,6 +522,8 @@ export interface OpenRequest {
   tool_name: string | null;
   /** the agent's; a long one is a string with its beginning */
   input?: unknown;
+  /** instead of an input: the text of a form or dialog */
+  summary?: string | null;
   /** the agent's permission_suggestions */
   suggestions?: Array<unknown>;
   agent_id: string | null;

@@ -532,6 +532,7 @@ class OpenRequest(TypedDict):
     subtype: Union[str, None]
     tool_name: Union[str, None]
     input: NotRequired[Any]
+    summary: NotRequired[Union[str, None]]
     suggestions: NotRequired[List[Any]]
     agent_id: Union[str, None]
     since_ms: int

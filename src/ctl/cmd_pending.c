@@ -23,7 +23,8 @@
 static void add_entry(struct table *t, json_t *entry) {
 	json_t *input = json_object_get(entry, "input");
 	_cleanup_free_ char *text = json_is_string(input) ? NULL : json_dumps(entry, JSON_COMPACT);
-	_cleanup_free_ char *what = text ? show_input(span_member(span_of(text), "input"), 100) : NULL;
+	struct span said = text ? span_member(span_of(text), "summary") : SPAN_NONE;
+	_cleanup_free_ char *what = text ? show_input(said.p ? said : span_member(span_of(text), "input"), 100) : NULL;
 	table_add(t, ctl_str(entry, "session", "?"));
 	table_add(t, ctl_str(entry, "request_id", "?"));
 	table_add_age(t, ctl_int(entry, "since_ms"));

@@ -509,6 +509,9 @@ static void put_pending(struct buf *b, const struct session *s, const struct pen
 		room->inputs -= input.n;
 	} else if (input.p) {
 		notice_bytes(b, "input", input.p, MIN(input.n, INPUT_SHOWN));
+	} else {
+		_cleanup_free_ char *summary = pending_summary(p);
+		notice_text(b, "summary", summary);
 	}
 	if (span_is_array(suggestions) &&
 		suggestions.n < MIN(INPUT_MAX, room->inputs)) { /* a part of them would be another rule */

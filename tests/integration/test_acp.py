@@ -427,10 +427,13 @@ class Permissions(AcpCase):
         self.offered(a, params__toolCall__kind="edit")
 
     def test_a_form(self):
-        _, _, child, a = self.open()
+        d, _, child, a = self.open()
         self.turn(child, a)
         child.print(rpc("elicitation/create", 74, sessionId="c1", message="which?", mode="form", requestedSchema={}))
         rid = a.wait(method="elicitation/create")["id"]
+        shown = subprocess.run([build_file("plenumctl"), "pending"], env=d.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, text=True, timeout=TIMEOUT).stdout
+        self.assertRegex(shown, r"elicitation/create +which\?")
         a.send(result(rid, action="perhaps"))
         a.event("error", code="bad_answer")
         a.send(result(rid, action="accept", content={"x": 1}))
