@@ -52,11 +52,15 @@ uint64_t hash_text(const char *data, size_t n) {
 	for (; n >= sizeof words; data += sizeof words, n -= sizeof words) {
 		memcpy(words, data, sizeof words);
 		for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
-			h[i] = (h[i] ^ words[i]) * 1099511628211ULL;
+			h[i] = hash_mix(h[i], words[i]);
 			h[i] ^= h[i] >> 32;
 		}
 	}
-	for (size_t i = 0; i < n; i++) h[0] = (h[0] ^ (unsigned char)data[i]) * 1099511628211ULL;
-	for (size_t i = 0; i < ARRAY_SIZE(h); i++) all = (all ^ h[i]) * 1099511628211ULL;
+	for (size_t i = 0; i < n; i++) h[0] = hash_mix(h[0], (unsigned char)data[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++) all = hash_mix(all, h[i]);
 	return all ^ all >> 32;
+}
+
+uint64_t hash_mix_text(uint64_t h, const char *text) {
+	return hash_mix(h, text ? hash_text(text, strlen(text)) : 1);
 }

@@ -15,6 +15,11 @@
 unsigned hash_keyed(const void *data, size_t n);
 /* Without a key, to distinguish long texts: not for the keys of a table. */
 uint64_t hash_text(const char *data, size_t n);
+/* Add a value, or a text that may be NULL, to such a hash: the step of FNV-1a, for a whole word. */
+static inline uint64_t hash_mix(uint64_t h, uint64_t value) {
+	return (h ^ value) * 1099511628211ULL;
+}
+uint64_t hash_mix_text(uint64_t h, const char *text);
 
 #define HASH_FUNCTION(key, n, value) ((value) = hash_keyed((key), (n)))
 #define HASH_NONFATAL_OOM 1

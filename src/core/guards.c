@@ -2,6 +2,7 @@
 #include "core/guards.h"
 
 #include "base/bundle.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
@@ -73,17 +74,13 @@ bool guards_text(const struct registry *r, char **text) {
 	return ok;
 }
 
-static uint64_t mix(uint64_t h, uint64_t value) {
-	return (h ^ value) * 1099511628211ULL;
-}
-
 /* Entries come and go with a version, and are proven with a version taken. owner_merge() moves them without one. */
 uint64_t guards_mark(const struct registry *r) {
 	const struct owner *o;
-	uint64_t h = mix(mix(UINT64_MAX, r->version), r->taken);
+	uint64_t h = hash_mix(hash_mix(UINT64_MAX, r->version), r->taken);
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node) {
 		if (o->staging) return 0;
-		if (!list_empty(&o->entries)) h = mix(h, (uintptr_t)o);
+		if (!list_empty(&o->entries)) h = hash_mix(h, (uintptr_t)o);
 	}
 	return h;
 }

@@ -24,26 +24,18 @@ static bool close_ended(struct session *s) {
 	return true;
 }
 
-static uint64_t mix(uint64_t h, uint64_t value) {
-	return (h ^ value) * 1099511628211ULL;
-}
-
-static uint64_t mix_text(uint64_t h, const char *text) {
-	return mix(h, text ? hash_text(text, strlen(text)) : 1);
-}
-
 /* Hash the state used beyond the session's clients: by the table on disk, and by the count of children. */
 static uint64_t hash_of(const struct session *s) {
-	uint64_t h = mix_text(1, s->conversation_id);
-	h = mix_text(h, s->resumed_id);
-	h = mix_text(h, snapshot_strict(&s->snapshot, session_dialect(s)));
-	h = mix_text(h, s->timers.armed);
-	h = mix(h, s->memo.version);
-	h = mix(h, s->registry.version);
-	h = mix(h, s->registry.taken);
-	h = mix(h, (uint64_t)session_pid(s));
-	h = mix(h, (uint64_t)s->stuck_pid);
-	return mix(h, s->child_no << 2 | (uint64_t)(s->agent != NULL) << 1 | (s->starting != NULL));
+	uint64_t h = hash_mix_text(1, s->conversation_id);
+	h = hash_mix_text(h, s->resumed_id);
+	h = hash_mix_text(h, snapshot_strict(&s->snapshot, session_dialect(s)));
+	h = hash_mix_text(h, s->timers.armed);
+	h = hash_mix(h, s->memo.version);
+	h = hash_mix(h, s->registry.version);
+	h = hash_mix(h, s->registry.taken);
+	h = hash_mix(h, (uint64_t)session_pid(s));
+	h = hash_mix(h, (uint64_t)s->stuck_pid);
+	return hash_mix(h, s->child_no << 2 | (uint64_t)(s->agent != NULL) << 1 | (s->starting != NULL));
 }
 
 /* Before all: notify of requests that were resolved with many others (asks.h). The order:

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/words.h"
@@ -502,7 +503,7 @@ enum child_result child_spawn_errand(struct child *c, struct children *owner, co
 
 static uint64_t hash_numbers(const uint64_t *numbers, size_t n) {
 	uint64_t h = 1;
-	for (size_t i = 0; i < n; i++) h = (h ^ numbers[i]) * 1099511628211ULL;
+	for (size_t i = 0; i < n; i++) h = hash_mix(h, numbers[i]);
 	return h;
 }
 

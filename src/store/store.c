@@ -34,29 +34,21 @@ struct store {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t mix(uint64_t h, uint64_t value) {
-	return (h ^ value) * 1099511628211ULL;
-}
-
-static uint64_t mix_text(uint64_t h, const char *text) {
-	return mix(h, hash_text(text ? text : "\1", text ? strlen(text) + 1 : 1));
-}
-
 /* Serialize the guards and the dialect's memo, unless the table has their text. False without memory. */
 static bool put_parts(struct store *k, const struct session *s, struct state_session *out) {
 	bool ok = true;
 	out->id = s->id;
-	out->marks[RECORD_LAUNCH] = out->hashes[RECORD_LAUNCH] = mix(mix(UINT64_MAX, s->id), s->launch.changes);
+	out->marks[RECORD_LAUNCH] = out->hashes[RECORD_LAUNCH] = hash_mix(hash_mix(UINT64_MAX, s->id), s->launch.changes);
 	out->marks[RECORD_GUARDS] = guards_mark(&s->registry);
-	out->marks[RECORD_MEMO] = mix_text(mix(UINT64_MAX, s->memo.version), s->timers.armed);
+	out->marks[RECORD_MEMO] = hash_mix_text(hash_mix(UINT64_MAX, s->memo.version), s->timers.armed);
 	if (!state_has(k->state, out, RECORD_GUARDS)) {
 		ok = guards_text(&s->registry, &out->guards);
-		out->hashes[RECORD_GUARDS] = mix_text(1, out->guards);
+		out->hashes[RECORD_GUARDS] = hash_mix_text(1, out->guards);
 	}
 	if (!state_has(k->state, out, RECORD_MEMO)) {
 		out->memo = memo_text(&s->memo, false);
 		out->timers = timers_text(&s->timers);
-		out->hashes[RECORD_MEMO] = mix_text(mix_text(1, out->memo), out->timers);
+		out->hashes[RECORD_MEMO] = hash_mix_text(hash_mix_text(1, out->memo), out->timers);
 	}
 	return ok;
 }
@@ -109,12 +101,12 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent->changes << 40; /* never 0: no saved table has it */
 	h ^= (uint64_t)r->guards_lost << 63;
 	for (size_t i = 0; i < n; i++) {
-		h = mix_text(h, all[i].name);
-		h = mix_text(h, all[i].conversation_id);
-		h = mix_text(h, all[i].previous_id);
-		h = mix_text(h, all[i].mode);
-		for (size_t part = 0; part < RECORD_PARTS; part++) h = mix(h, all[i].hashes[part]);
-		h = mix(h, (uint64_t)all[i].child_pid ^ all[i].child_start << 20);
+		h = hash_mix_text(h, all[i].name);
+		h = hash_mix_text(h, all[i].conversation_id);
+		h = hash_mix_text(h, all[i].previous_id);
+		h = hash_mix_text(h, all[i].mode);
+		for (size_t part = 0; part < RECORD_PARTS; part++) h = hash_mix(h, all[i].hashes[part]);
+		h = hash_mix(h, (uint64_t)all[i].child_pid ^ all[i].child_start << 20);
 	}
 	return h;
 }
